@@ -1,0 +1,51 @@
+/** What every command shares: how it ends, and how it says that it could not. */
+import { ProblemsError, problemJson } from "../lib/tasks/problem.ts";
+
+/** 0 done, 1 the result is a failure, 2 the call was wrong, 3 infrastructure. */
+export type ExitCode = 0 | 1 | 2 | 3;
+
+export interface CommandResult {
+  exitCode: ExitCode;
+  /** What is printed on standard output: text for people, or one JSON object with `--json`. */
+  text: string;
+}
+
+/** A failure with a message for its user. */
+export class CommandError extends Error {
+  override readonly name = "CommandError";
+  constructor(
+    readonly exitCode: Exclude<ExitCode, 0>,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+/** Writes all of `text` before it sets the exit code, also into a pipe that is read slowly. */
+export async function endProcess(result: CommandResult): Promise<void> {
+  process.exitCode = result.exitCode;
+  if (result.text !== "") await write(process.stdout, result.text.endsWith("\n") ? result.text : `${result.text}\n`);
+}
+
+export async function reportFailure(error: unknown, json: boolean): Promise<void> {
+  process.exitCode = error instanceof CommandError ? error.exitCode : error instanceof ProblemsError ? 2 : 3;
+  const message = error instanceof Error ? error.message : String(error);
+  if (json) {
+    const problems = error instanceof ProblemsError ? error.problems.map(problemJson) : [];
+    await write(process.stdout, `${JSON.stringify({ error: message, problems })}\n`);
+  } else {
+    await write(process.stderr, `${message}\n`);
+    if (process.env.PROCTOR_DEBUG && error instanceof Error) await write(process.stderr, `${error.stack}\n`);
+  }
+}
+
+function write(to: NodeJS.WriteStream, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    to.write(text, (error) => {
+      // A reader that went away (`| head`) is no failure of ours.
+      if (error && (error as NodeJS.ErrnoException).code !== "EPIPE") reject(error);
+      else resolve();
+    });
+  });
+}

@@ -1,0 +1,61 @@
+/** Tokens and dollars: one shape for every role. */
+import { z } from "zod";
+import { modelRole } from "./vocabulary.ts";
+
+/** Tokens of one or more model calls. `input` includes `cached`. */
+export const tokens = z.object({
+  input: z.number().int().nonnegative(),
+  cached: z.number().int().nonnegative(),
+  output: z.number().int().nonnegative(),
+});
+export type Tokens = z.infer<typeof tokens>;
+
+export const usage = tokens.extend({ usd: z.number().nonnegative() });
+export type Usage = z.infer<typeof usage>;
+
+export const noUsage: Usage = { input: 0, cached: 0, output: 0, usd: 0 };
+
+export function addUsage(a: Usage, b: Usage): Usage {
+  return { input: a.input + b.input, cached: a.cached + b.cached, output: a.output + b.output, usd: a.usd + b.usd };
+}
+
+/** US dollars for a million tokens. Without `cached`, cached input is paid like any input. */
+export const price = z.strictObject({
+  input: z.number().nonnegative(),
+  cached: z.number().nonnegative().optional(),
+  output: z.number().nonnegative(),
+});
+export type Price = z.infer<typeof price>;
+
+/** Dollars of one call at a price. */
+export function costOf(used: Tokens, at: Price): number {
+  const fresh = Math.max(0, used.input - used.cached);
+  return (fresh * at.input + used.cached * (at.cached ?? at.input) + used.output * at.output) / 1_000_000;
+}
+
+/** How a model call ended. */
+export const modelCallStatus = z.enum([
+  "ok",
+  "rate_limited",
+  "quota_exhausted",
+  "bad_request",
+  "provider_error",
+  "disconnected",
+  "timeout",
+  "unreadable",
+  "capped",
+]);
+export type ModelCallStatus = z.infer<typeof modelCallStatus>;
+
+/** One line of usage.jsonl: a model call without any text of it. `ms` is its wall time. */
+export const usageLine = z.object({
+  v: z.literal(1),
+  role: modelRole,
+  turn: z.number().int().positive(),
+  model: z.string(),
+  ms: z.number().nonnegative(),
+  status: modelCallStatus,
+  tokens,
+  usd: z.number().nonnegative(),
+});
+export type UsageLine = z.infer<typeof usageLine>;

@@ -1,0 +1,82 @@
+/** Something wrong with a file that a user wrote: which file, which field, what was found, what is expected. */
+import { distance } from "fastest-levenshtein";
+import type { z } from "zod";
+
+export interface Problem {
+  file: string;
+  /** Path inside the file, `codex.max_user_followups` say; empty for the file as a whole. */
+  field: string;
+  severity: "error" | "warning";
+  found: string;
+  expected: string;
+}
+
+/** One line for people: everything but the file. */
+export function problemMessage(problem: Problem): string {
+  return `found ${problem.found}, expected ${problem.expected}`;
+}
+
+/** The form in which `--json` lists problems. */
+export function problemJson(problem: Problem): { file: string; field: string; severity: string; message: string } {
+  return { file: problem.file, field: problem.field, severity: problem.severity, message: problemMessage(problem) };
+}
+
+export function problemLine(problem: Problem): string {
+  const where = problem.field === "" ? problem.file : `${problem.file}: ${problem.field}`;
+  return `${problem.severity}: ${where}: ${problemMessage(problem)}`;
+}
+
+/** A call or file that is wrong; every problem at once. */
+export class ProblemsError extends Error {
+  override readonly name = "ProblemsError";
+  constructor(readonly problems: readonly Problem[]) {
+    super(problems.map(problemLine).join("\n"));
+  }
+}
+
+/** A value as it is shown to a person: short, on one line. */
+export function shown(value: unknown): string {
+  if (value === undefined) return "nothing";
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > 80 ? `${text.slice(0, 77)}…` : text;
+}
+
+/** The known name that is nearest to an unknown one, if it is near at all. */
+export function nearest(name: string, known: readonly string[]): string | null {
+  const limit = Math.max(2, Math.floor(name.length / 3));
+  const best = known
+    .map((candidate) => ({ candidate, far: distance(name.toLowerCase(), candidate.toLowerCase()) }))
+    .sort((a, b) => a.far - b.far)[0];
+  return best && best.far <= limit ? best.candidate : null;
+}
+
+/** Issues of a zod parse as problems. `known` names the fields of the object that stands at a path, for hints on unknown ones. */
+export function zodProblems(
+  file: string,
+  value: unknown,
+  error: z.ZodError,
+  known: (path: readonly PropertyKey[]) => readonly string[] = () => [],
+): Problem[] {
+  return error.issues.flatMap((issue): Problem[] => {
+    const field = issue.path.map(String).join(".");
+    if (issue.code === "unrecognized_keys") {
+      return issue.keys.map((key) => {
+        const near = nearest(key, known(issue.path));
+        return {
+          file,
+          field: [...issue.path.map(String), key].join("."),
+          severity: "error",
+          found: "an unknown field",
+          expected: near
+            ? `\`${near}\`, the nearest known field`
+            : `one of ${known(issue.path).join(", ") || "the known fields"}`,
+        };
+      });
+    }
+    const found = issue.path.reduce<unknown>(
+      (at, step) => (typeof at === "object" && at !== null ? (at as Record<PropertyKey, unknown>)[step] : undefined),
+      value,
+    );
+    return [{ file, field, severity: "error", found: shown(found), expected: issue.message }];
+  });
+}
