@@ -52,12 +52,18 @@ export const openTurnEvent = z.object({
   executor: z.string(),
 });
 
-/** Errors of open-turn that the machine knows. */
+/** What open-turn gives is not what Turn gives: that is the runner's answer to the token. */
+export const openTurnResult = z.object({ v, turn: turnNumber });
+/** Errors of open-turn. */
 export const openTurnErrors = {
   /** The message of that turn stands in the mailbox already: somebody opened it before. An infra fault. */
   turnExists: "Proctor.TurnExists",
   /** The user simulator has not written the message yet: it is asked again. */
   followUpNotReady: "Proctor.FollowUpNotReady",
+  /** The try was closed meanwhile. */
+  tryClosed: "Proctor.TryClosed",
+  /** A privacy value of the package is not set. */
+  privacyValueMissing: "Proctor.PrivacyValueMissing",
 } as const;
 
 export const superviseEvent = z.object({
@@ -196,6 +202,7 @@ export const executionEndedResult = z.object({
 export type PrepareEvent = z.infer<typeof prepareEvent>;
 export type PrepareResult = z.infer<typeof prepareResult>;
 export type OpenTurnEvent = z.infer<typeof openTurnEvent>;
+export type OpenTurnResult = z.infer<typeof openTurnResult>;
 export type SuperviseEvent = z.infer<typeof superviseEvent>;
 export type SuperviseResult = z.infer<typeof superviseResult>;
 export type SimulateEvent = z.infer<typeof simulateEvent>;
