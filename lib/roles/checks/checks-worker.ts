@@ -28,7 +28,7 @@ export type WorkerAnswer = CheckOutcome;
 const workerSettings = z.object({ libsql: z.string(), querySeconds: z.number() });
 const queryAnswer = z.discriminatedUnion("status", [
   z.object({ status: z.literal("ok"), rows: z.array(z.array(z.unknown())) }),
-  z.object({ status: z.enum(["query", "database"]), message: z.string() }),
+  z.object({ status: z.enum(["syntax", "query", "database"]), message: z.string() }),
 ]);
 /** Rows and bytes that a query may give: expected rows are few. */
 const maxRows = 1001;
@@ -64,6 +64,8 @@ function queryInProcess(libsql: string, seconds: number): QueryDatabase {
       }
       const answer = queryAnswer.parse(JSON.parse(ended.stdout.toString("utf8")));
       if (answer.status === "ok") return answer.rows;
+      // No database makes it a query: that is the check's own fault.
+      if (answer.status === "syntax") throw new Error(`the query is no SQL: ${answer.message}`);
       throw answer.status === "query" ? new QueryError(answer.message) : new UnreadableFile(answer.message);
     } finally {
       rmSync(folder, { recursive: true, force: true });
@@ -101,6 +103,7 @@ function runQuery(libsql: string, file: string, query: string): z.infer<typeof q
   } catch (error) {
     const { code, message } = error as Error & { code?: string };
     const damaged = code !== undefined && /NOTADB|CORRUPT/.test(code);
+    if (/syntax error|incomplete input|unrecognized token/.test(message)) return { status: "syntax", message };
     return { status: damaged ? "database" : "query", message };
   }
 }

@@ -216,7 +216,7 @@ function checkProblems(file: string, field: string, value: unknown): Problem[] {
   const { kind } = value;
   const names = Object.keys(kinds);
   if (typeof kind !== "string" || !Object.hasOwn(kinds, kind)) {
-    const reason = typeof kind === "string" ? unavailable[kind] : undefined;
+    const reason = typeof kind === "string" && Object.hasOwn(unavailable, kind) ? unavailable[kind] : undefined;
     const near = typeof kind === "string" ? nearest(kind, names) : null;
     const expected = near ? `\`${near}\`, the nearest known kind` : `one of ${names.join(", ")}`;
     return [problem(file, `${field}.kind`, shown(kind), reason ?? expected)];
