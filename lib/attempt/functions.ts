@@ -106,6 +106,10 @@ export const machineFaults = {
   simulatorSilent: "Proctor.SimulatorSilent",
   launchFailed: "Proctor.LaunchFailed",
   cancelled: "Proctor.Cancelled",
+  /** The sweep's own cap held the attempt back. */
+  costStopped: "Proctor.CostStopped",
+  /** A package's pre_exec failed before the first turn. */
+  preExecFailed: "Proctor.PreExecFailed",
 } as const;
 export const recordResult = z.object({
   v,
