@@ -233,17 +233,18 @@ export class EvidenceView {
     return made;
   }
 
-  /** True for a file of this turn that no earlier turn had with the same content. */
-  isNewArtifact(path: string): boolean {
-    const file = this.#byPath.get(path);
-    if (!file || file.turn !== this.turn || file.kind !== "result") return false;
-    const below = path.slice(turnFolder(this.turn).length);
-    for (let turn = this.turn - 1; turn >= 1; turn--) {
-      if (!this.manifests.has(turn)) continue;
-      const earlier = this.#byPath.get(turnFolder(turn) + below);
-      return earlier?.sha256 !== file.sha256;
-    }
-    return true;
+  /**
+   * Whether a pointer names a result that this turn made, changed or took away, held against the turn before: what a new
+   * deduction has to rest on.
+   */
+  isChangedArtifact(pointer: string): boolean {
+    const file = this.#byPath.get(pointer.replace(/#\d+$/, ""));
+    if (!file || file.turn === null || file.kind !== "result") return false;
+    const inTurn = (turn: number): ViewFile | undefined =>
+      this.#byPath.get(turnFolder(turn) + file.path.slice(turnFolder(file.turn!).length));
+    const before = [...this.manifests.keys()].filter((turn) => turn < this.turn).at(-1);
+    if (before === undefined) return file.turn === this.turn;
+    return inTurn(before)?.sha256 !== inTurn(this.turn)?.sha256;
   }
 
   async #readEvents(turn: number): Promise<TrajectoryEvent[]> {
