@@ -66,6 +66,9 @@ export const compactionPrefix = (sweep: string, compaction: number): ObjectName 
   key: `scores/sweep_id=${sweep}/compaction=${two(compaction)}/`,
 });
 
+/** Files of a compaction: `started` claims its number, `done` is written last and makes it count. */
+export const compactionFiles = { started: "_started", rows: "rows.jsonl", done: "_done" } as const;
+
 /** Files of a turn's evidence, one place for their names. */
 export const evidenceFiles = {
   report: "report.json",
