@@ -12,7 +12,8 @@ const mayImport: Record<string, readonly string[]> = {
   agents: core,
   executor: [...core, "agents"],
   platform: [...core, "agents", "executor"],
-  lambdas: [...core, "agents"],
+  // A handler speaks the executor's wire formats: open-turn seals what the runner opens.
+  lambdas: [...core, "agents", "executor"],
   stack: [...core, "agents", "executor", "platform", "lambdas"],
   bin: [...core, "agents", "executor", "platform", "lambdas", "stack"],
   bench: [...core, "agents", "executor", "platform", "lambdas", "bin"],
