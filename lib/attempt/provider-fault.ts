@@ -4,9 +4,10 @@
  *
  *     429                                             rate_limited, unless its error code speaks of quota or billing
  *     402, or a quota or billing code on 400/403/429  quota_exhausted: waiting does not help
- *     400 404 405 406 410 411 413 414 415 422, and    bad_request: the caller's own, asking again gives the same
- *     403 whose code speaks of content
- *     401, 403, 407, 409, 3xx, 5xx, anything else     provider_error: nobody on the caller's side can mend it
+ *     400 406 411 413 414 415 422, and 403 whose      bad_request: the caller's own, asking again gives the same
+ *     code speaks of content
+ *     401, 403, 404, 409, 3xx, 5xx, anything else,    provider_error: nobody on the caller's side can mend it (model and
+ *     and a code that says the model is not there     address are configured, not the caller's)
  *     408, 504, 524                                   timeout, as the provider or its edge says
  *     2xx that is no completion (HTML, empty, garbage, half) unreadable
  *     2xx whose JSON is {"error": …}                  by the code in it, else provider_error
@@ -14,8 +15,8 @@
  */
 import type { ModelCallStatus } from "./usage.ts";
 
-/** Ways in which a call can fail at the provider. `capped` is ours, so it is none of them. */
-export type ProviderFaultStatus = Exclude<ModelCallStatus, "ok" | "capped">;
+/** Ways in which a call can fail at the provider. `capped` and `cancelled` are ours, so they are none of them. */
+export type ProviderFaultStatus = Exclude<ModelCallStatus, "ok" | "capped" | "cancelled">;
 
 export interface ProviderFault {
   status: ProviderFaultStatus;
@@ -123,7 +124,8 @@ function byStatus(httpStatus: number, told: ToldError | null): ProviderFaultStat
   if (aboutMoney && [400, 403, 429].includes(httpStatus)) return "quota_exhausted";
   if (httpStatus === 429) return "rate_limited";
   if (httpStatus === 403 && /content|moderation|flagged|safety|policy/i.test(code)) return "bad_request";
-  if ([400, 404, 405, 406, 410, 411, 413, 414, 415, 422].includes(httpStatus)) return "bad_request";
+  if (/model_?not_?found|invalid_?model|unknown_?model/i.test(code)) return "provider_error";
+  if ([400, 406, 411, 413, 414, 415, 422].includes(httpStatus)) return "bad_request";
   if ([408, 504, 524].includes(httpStatus)) return "timeout";
   return "provider_error";
 }

@@ -146,7 +146,8 @@ function runnerPart(pkg: TaskPackage, copied: readonly CopiedFile[]): Omit<Runne
   };
 }
 
-async function hashFile(file: string): Promise<{ bytes: number; sha256: string }> {
+/** @throws ProblemsError when the file cannot be read */
+export async function hashFile(file: string): Promise<{ bytes: number; sha256: string }> {
   const hash = createHash("sha256");
   let bytes = 0;
   try {

@@ -1,6 +1,6 @@
 /** Loading every package of a folder, with everything that is wrong with any of them at once. Hashes nothing. */
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { discover, type TaskLocation } from "./discover.ts";
 import { codeOf, type Inventory, takeInventory } from "./inventory.ts";
 import { capabilityOf, clustersOf, counterpart, languageOf } from "./kinship.ts";
@@ -27,6 +27,8 @@ export interface LoadedFolder {
   packages: TaskPackage[];
   /** Everything found, in the order of files; those of packages are in here too. */
   problems: Problem[];
+  /** Task files of which no package could be made, under the id, or else the file's name, that they would have had. */
+  broken: { id: string; category: string; file: string; problems: Problem[] }[];
   /** Task files found: the packages there are, readable or not. */
   found: number;
   ok: number;
@@ -52,13 +54,19 @@ export function loadPackages(folder: string, options: LoadOptions): LoadedFolder
   const clusters = clustersOf(known.map(({ id, named }) => ({ id, twin: named })));
 
   const packages: TaskPackage[] = [];
-  const byCategory: LoadedFolder["byCategory"] = {};
+  const broken: LoadedFolder["broken"] = [];
+  const byCategory = new Map<string, { packages: number; ok: number }>();
   let ok = 0;
   for (const draft of drafts) {
     const { id, task } = draft;
-    const counts = (byCategory[draft.category] ??= { packages: 0, ok: 0 });
+    const counts = byCategory.get(draft.category) ?? { packages: 0, ok: 0 };
+    byCategory.set(draft.category, counts);
     counts.packages++;
-    if (id === null || task === null) continue;
+    if (id === null || task === null) {
+      const name = id ?? basename(draft.file).replace(/\.ya?ml$/i, "");
+      broken.push({ id: name, category: draft.category, file: draft.file, problems: draft.problems });
+      continue;
+    }
     if (task.twin !== undefined && !ids.has(task.twin)) {
       const near = nearest(task.twin, [...ids]);
       draft.problems.push({
@@ -95,7 +103,15 @@ export function loadPackages(folder: string, options: LoadOptions): LoadedFolder
     });
   }
   const problems = [...layout.problems, ...drafts.flatMap((draft) => draft.problems)];
-  return { root: layout.root, packages, problems, found: drafts.length, ok, byCategory };
+  return {
+    root: layout.root,
+    packages,
+    broken,
+    problems,
+    found: drafts.length,
+    ok,
+    byCategory: Object.fromEntries(byCategory),
+  };
 }
 
 interface Draft {
