@@ -1,14 +1,13 @@
 /** `proctor run <sweep.yaml>`: runs a sweep, or goes on with it. */
 import { adapters } from "../../lib/agents/registry.ts";
+import { openRuns, type Runs } from "../../lib/platform/local/open-runs.ts";
 import { parseChecks } from "../../lib/roles/checks/schema.ts";
 import { expandSweep } from "../../lib/sweep/expand.ts";
 import { fixedProblems } from "../../lib/sweep/fixed.ts";
-import { type LoadedSweep, loadSweep } from "../../lib/sweep/load-sweep.ts";
+import { type LoadedSweep, loadSweep, sweepOf } from "../../lib/sweep/load-sweep.ts";
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
-import { nameOfSweepFile } from "../../lib/sweep/sweep-name.ts";
+import { type Problem, ProblemsError, problemLine } from "../../lib/tasks/problem.ts";
 import { publish } from "../../lib/tasks/publish.ts";
-import { type Problem, problemLine, ProblemsError } from "../../lib/tasks/problem.ts";
-import { openRuns, type Runs } from "../../lib/platform/local/open-runs.ts";
 import type { CommandResult } from "../command.ts";
 import { sweepSockets } from "../engine/sockets.ts";
 import { runGeneration } from "../sweeps/generation.ts";
@@ -32,7 +31,7 @@ export async function runSweepFile(
   file: string,
   options: { runs: string; unisolated: boolean; write(text: string): void },
 ): Promise<SweepOutcome> {
-  const name = nameOfSweepFile(file);
+  const name = sweepOf(file).name;
   const runs = openRuns(options.runs, "operator");
   try {
     const sockets = sweepSockets(runs.objectsRoot, name);
@@ -40,7 +39,9 @@ export async function runSweepFile(
     for (const warning of loaded.warnings) options.write(`${problemLine(warning)}\n`);
     const expansion = expandSweep(loaded.plan, 1);
     // Both sides of an executor are started by this machine's launcher, whatever the network.
-    const planned = expansion.lanes.flatMap((lane) => lane.lines).map((line): ManifestLine => ({ ...line, placement: "one" }));
+    const planned = expansion.lanes
+      .flatMap((lane) => lane.lines)
+      .map((line): ManifestLine => ({ ...line, placement: "one" }));
     await refuse(file, loaded, expansion.fixed, planned, runs);
     const launcher = await chooseLauncher(planned, options.unisolated);
     await publishAll(loaded, runs, options.write);
@@ -91,7 +92,13 @@ async function refuse(
     }
   }
   for (const key of missing) {
-    problems.push({ file, field: "models", severity: "error", found: `no value of ${key}`, expected: `the provider's key in the environment variable ${key}` });
+    problems.push({
+      file,
+      field: "models",
+      severity: "error",
+      found: `no value of ${key}`,
+      expected: `the provider's key in the environment variable ${key}`,
+    });
   }
   const unique = [...new Map(problems.map((problem) => [problemLine(problem), problem])).values()];
   if (unique.some((problem) => problem.severity === "error")) throw new ProblemsError(unique);
