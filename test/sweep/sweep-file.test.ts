@@ -37,6 +37,16 @@ describe("a sweep file", () => {
       { models: [{ name: "m", providr: "p" }] },
       "models.0.providr: an unknown field -> `provider`, the nearest known field",
     ],
+    [{ agents: [{ nam: "mini" }] }, "agents.0.nam: an unknown field -> `name`, the nearest known field"],
+    [
+      { supervisor: { model: { name: "m", provider: "p" }, efort: "low" } },
+      "supervisor.efort: an unknown field -> `effort`, the nearest known field",
+    ],
+    [
+      { userSimulator: { model: { name: "m", provder: "p" } } },
+      "userSimulator.model.provder: an unknown field -> `provider`, the nearest known field",
+    ],
+    [{ limits: { perModel: { m: 0 } } }, "limits.perModel.m: 0 -> 1 or more"],
     [{ retries: { infras: 1 } }, "retries.infras: an unknown field -> `infra`, the nearest known field"],
   ])("names the nearest field: %j", (change, expected) => {
     expect(wrong(change)).toContain(expected);
