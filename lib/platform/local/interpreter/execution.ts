@@ -30,6 +30,8 @@ export class Execution {
   readonly id: string;
   readonly arn: string;
   readonly startedAt: number;
+  /** The part of the context object that stays the same. */
+  readonly context: JsonObject;
   /** Ended when the execution has: what it still does is interrupted. */
   readonly signal: AbortSignal;
   readonly result: Promise<ExecutionResult>;
@@ -54,6 +56,14 @@ export class Execution {
     this.arn = `arn:aws:states:local:000000000000:stateMachine:${machine}`;
     this.id = `arn:aws:states:local:000000000000:execution:${machine}${label === null ? "" : `/${label}`}:${name}`;
     this.startedAt = around.clock.now();
+    this.context = {
+      Id: this.id,
+      Input: input,
+      Name: name,
+      RoleArn: "arn:aws:iam::000000000000:role/local",
+      StartTime: new Date(this.startedAt).toISOString(),
+      RedriveCount: 0,
+    };
     this.signal = this.#abort.signal;
     setMaxListeners(0, this.signal);
     this.result = new Promise((resolve) => {
@@ -65,18 +75,6 @@ export class Execution {
 
   get ended(): boolean {
     return this.endedAt !== null;
-  }
-
-  /** The part of the context object that stays the same. */
-  get context(): JsonObject {
-    return {
-      Id: this.id,
-      Input: this.input,
-      Name: this.name,
-      RoleArn: "arn:aws:iam::000000000000:role/local",
-      StartTime: new Date(this.startedAt).toISOString(),
-      RedriveCount: 0,
-    };
   }
 
   /**
@@ -109,7 +107,7 @@ export class Execution {
     this.tell({ type: "ExecutionEnded", status: outcome.status, error, cause });
     for (const child of this.children) child.end({ status: "ABORTED", error: error ?? "", cause: cause ?? "" });
     this.children.clear();
-    this.#abort.abort();
+    this.#abort.abort("the execution has ended");
     this.#settle({ ...outcome, statesEntered: this.statesEntered, retries: this.retries });
   }
 }
