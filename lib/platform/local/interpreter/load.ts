@@ -30,12 +30,10 @@ export class DefinitionError extends Error {
   constructor(readonly problems: readonly DefinitionProblem[]) {
     super(
       problems
-        .map(({ file, state, field, message }) =>
-          [file, state, field]
-            .filter((part) => part)
-            .join(": ")
-            .concat(` ${message}`),
-        )
+        .map(({ file, state, field, message }) => {
+          const what = field === "" ? message : `${field} ${message}`;
+          return [file, ...(state === null ? [] : [state]), what].join(": ");
+        })
         .join("\n"),
     );
   }
