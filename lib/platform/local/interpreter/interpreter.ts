@@ -34,6 +34,11 @@ export interface InterpreterOptions {
   resources: Resources;
   clock: Clock;
   random: Random;
+  /**
+   * Whether a task may start an execution of this machine now; without it all may. One that may not fails its task with
+   * Proctor.NotAdmitted and leaves no trace, so that its name can be used later: so a sweep is drained.
+   */
+  admit?: (machine: string) => boolean;
   /** Called at once for each event; what it throws would end the execution, so it must not throw. */
   onEvent?: (event: HistoryEvent) => void;
 }
@@ -82,7 +87,13 @@ export class StatesInterpreter implements Workflow {
       resources,
       tokens: this.tokens,
       onEvent: options.onEvent ?? null,
-      startExecution: (machine, name, input) => this.#start(machine.slice(machine.lastIndexOf(":") + 1), name, input),
+      startExecution: (arn, name, input) => {
+        const machine = arn.slice(arn.lastIndexOf(":") + 1);
+        if (options.admit?.(machine) === false) {
+          throw new StateFailure("Proctor.NotAdmitted", `no further execution of ${machine} is started`);
+        }
+        return this.#start(machine, name, input);
+      },
     };
   }
 
