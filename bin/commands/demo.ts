@@ -1,7 +1,7 @@
 /** `proctor demo`: a small sweep of real task packages with scripted models, from the packages to the scores. */
 import { join } from "node:path";
-import { RealClock } from "../../lib/platform/local/real-clock.ts";
 import { installationRoot } from "../../lib/platform/local/launcher/bundles.ts";
+import { RealClock } from "../../lib/platform/local/real-clock.ts";
 import type { CommandResult } from "../command.ts";
 import { outcomeCode } from "../sweeps/outcome.ts";
 import report from "./report.ts";

@@ -11,7 +11,7 @@ import { publish } from "../../lib/tasks/publish.ts";
 import type { CommandResult } from "../command.ts";
 import { sweepSockets } from "../engine/sockets.ts";
 import { runGeneration } from "../sweeps/generation.ts";
-import { chooseLauncher } from "../sweeps/local-launcher.ts";
+import { type ChosenLauncher, chooseLauncher } from "../sweeps/local-launcher.ts";
 import { localPorts } from "../sweeps/local-ports.ts";
 import { outcomeCode, outcomeOf, outcomeText, type SweepOutcome } from "../sweeps/outcome.ts";
 
@@ -26,10 +26,13 @@ export default async function run(args: string[], options: Record<string, unknow
   return { exitCode: outcomeCode(outcome), text };
 }
 
-/** @throws ProblemsError with everything that is wrong with the call, before anything is started or written */
+/**
+ * @param options `launcher`: how executors are kept apart; what this machine can do, unless given
+ * @throws ProblemsError with everything that is wrong with the call, before anything is started or written
+ */
 export async function runSweepFile(
   file: string,
-  options: { runs: string; unisolated: boolean; write(text: string): void },
+  options: { runs: string; unisolated: boolean; write(text: string): void; launcher?: ChosenLauncher },
 ): Promise<SweepOutcome> {
   const name = sweepOf(file).name;
   const runs = openRuns(options.runs, "operator");
@@ -43,7 +46,7 @@ export async function runSweepFile(
       .flatMap((lane) => lane.lines)
       .map((line): ManifestLine => ({ ...line, placement: "one" }));
     await refuse(file, loaded, expansion.fixed, planned, runs);
-    const launcher = await chooseLauncher(planned, options.unisolated);
+    const launcher = options.launcher ?? (await chooseLauncher(planned, options.unisolated));
     await publishAll(loaded, runs, options.write);
     const result = await runGeneration({
       ...localPorts(),
