@@ -1,10 +1,5 @@
 /** A published package, a try's evidence and models by script: what the roles' functions meet, in memory. */
-import {
-  evidenceFileKey,
-  type ObjectName,
-  packageFile,
-  type TryName,
-} from "../../lib/firewall/keys.ts";
+import { evidenceFileKey, type ObjectName, packageFile, type TryName } from "../../lib/firewall/keys.ts";
 import { VirtualClock } from "../../lib/platform/local/virtual-clock.ts";
 import type { ChatRequest, ChatResult, ModelClient, ObjectStore } from "../../lib/platform/ports.ts";
 import type { ManifestLine, ModelChoice } from "../../lib/sweep/manifest-line.ts";
@@ -83,7 +78,8 @@ export function publish(objects: MemoryObjects, line: ManifestLine, content: Pac
       rubricDigest: sha256Hex(content.rubric ?? weightedRubric),
     }),
   );
-  for (const [path, body] of Object.entries(content.references ?? {})) put("hidden", publishedFiles.references + path, body);
+  for (const [path, body] of Object.entries(content.references ?? {}))
+    put("hidden", publishedFiles.references + path, body);
   if (content.checks !== undefined) put("hidden", publishedFiles.checks, JSON.stringify(content.checks));
 }
 
@@ -107,7 +103,8 @@ export function putTurn(objects: MemoryObjects, of: TryName, turn: number, conte
     started: "2026-01-01T00:00:00Z",
     ended: "2026-01-01T00:00:10Z",
     executorSeconds: 10,
-    completion: content.complete === false ? { complete: false, reason: "no_signal" } : { complete: true, reason: "api_stop" },
+    completion:
+      content.complete === false ? { complete: false, reason: "no_signal" } : { complete: true, reason: "api_stop" },
     usage: { input: 100, cached: 0, output: 10, usd: 0.001 },
     manifestKey: evidenceFileKey(of, turn, "manifest.json").key,
     isolation: "bwrap",

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { superviseHandler } from "../../../lambdas/supervise.ts";
 import type { SuperviseEvent } from "../../../lib/attempt/functions.ts";
 import { parseRubric } from "../../../lib/attempt/rubric.ts";
 import { usageLine } from "../../../lib/attempt/usage.ts";
@@ -6,7 +7,6 @@ import { decisionFileKey, followUpFileKey, rubricKey } from "../../../lib/firewa
 import { type Decision, decision } from "../../../lib/roles/decision.ts";
 import type { ChecksOutcome } from "../../../lib/roles/supervisor/scoring-plan.ts";
 import type { SuperviseDeps } from "../../../lib/roles/supervisor/supervise.ts";
-import { superviseHandler } from "../../../lambdas/supervise.ts";
 import { sha256Hex } from "../../../lib/tasks/canonical.ts";
 import {
   aJudgedLine,
@@ -97,7 +97,10 @@ describe("a turn that a model judges", () => {
     const { world } = await judge([{ tools: [{ name: "list", arguments: {} }] }, { json: good() }]);
     const calls = world.objects.text(decisionFileKey(world.of, 1, "model-calls.jsonl"))!;
     expect(calls.trim().split("\n")).toHaveLength(2);
-    const usage = world.objects.text(decisionFileKey(world.of, 1, "usage.jsonl"))!.trim().split("\n");
+    const usage = world.objects
+      .text(decisionFileKey(world.of, 1, "usage.jsonl"))!
+      .trim()
+      .split("\n");
     expect(usage.map((line) => usageLine.parse(JSON.parse(line)).status)).toEqual(["ok", "ok"]);
   });
 
@@ -159,8 +162,20 @@ describe("a turn that a model judges", () => {
     const world = roleWorld(aJudgedLine(), { instructions: "Be strict about columns." });
     putTurn(world.objects, world.of, 1, { results: { "best_move.json": "1" } });
     putTurn(world.objects, world.of, 2, { results: { "best_move.json": "2" } });
-    const message = { v: 1, turn: 2, message: "Please check column eight.", language: "en", mode: "nudge", tone: "firm" };
-    const more = { lines: [], fallback: false, digests: { prompts: "p" }, usage: { input: 0, cached: 0, output: 0, usd: 0 } };
+    const message = {
+      v: 1,
+      turn: 2,
+      message: "Please check column eight.",
+      language: "en",
+      mode: "nudge",
+      tone: "firm",
+    };
+    const more = {
+      lines: [],
+      fallback: false,
+      digests: { prompts: "p" },
+      usage: { input: 0, cached: 0, output: 0, usd: 0 },
+    };
     world.objects.put(followUpFileKey(world.of, "turn-02.json"), JSON.stringify({ ...message, ...more }));
     const models = scriptedModel(world.clock, [{ json: good() }]);
     await superviseHandler(deps(world, models))(eventOf(world, 2));
@@ -170,13 +185,22 @@ describe("a turn that a model judges", () => {
 });
 
 describe("turns that are not supervised", () => {
-  it.each(["provider_fault", "interrupted", "rate_limited", "no_start"] as const)("%s ends with nulls", async (stopReason) => {
-    const world = roleWorld();
-    putTurn(world.objects, world.of, 1, { stopReason });
-    const { result, models } = await judge([{ json: good() }], world);
-    expect(result).toMatchObject({ next: "stop", verdict: null, attempt_state: null, score: null, decisionKey: null });
-    expect(models.requests).toHaveLength(0);
-  });
+  it.each(["provider_fault", "interrupted", "rate_limited", "no_start"] as const)(
+    "%s ends with nulls",
+    async (stopReason) => {
+      const world = roleWorld();
+      putTurn(world.objects, world.of, 1, { stopReason });
+      const { result, models } = await judge([{ json: good() }], world);
+      expect(result).toMatchObject({
+        next: "stop",
+        verdict: null,
+        attempt_state: null,
+        score: null,
+        decisionKey: null,
+      });
+      expect(models.requests).toHaveLength(0);
+    },
+  );
 
   it("a turn without a manifest does not exist", async () => {
     const world = roleWorld();
@@ -186,7 +210,11 @@ describe("turns that are not supervised", () => {
 
   it("a timed-out turn is supervised", async () => {
     const world = roleWorld();
-    putTurn(world.objects, world.of, 1, { stopReason: "turn_timeout", complete: false, results: { "best_move.json": "{}" } });
+    putTurn(world.objects, world.of, 1, {
+      stopReason: "turn_timeout",
+      complete: false,
+      results: { "best_move.json": "{}" },
+    });
     expect((await judge([{ json: good() }], world)).result.score).toBe(0.8);
   });
 
@@ -242,7 +270,12 @@ describe("answers that cannot be used", () => {
       message: expect.stringContaining("3 answers could not be used"),
     });
     expect(world.objects.text(decisionFileKey(world.of, 1, "decision.json"))).toBeNull();
-    expect(world.objects.text(decisionFileKey(world.of, 1, "usage.jsonl"))!.trim().split("\n")).toHaveLength(3);
+    expect(
+      world.objects
+        .text(decisionFileKey(world.of, 1, "usage.jsonl"))!
+        .trim()
+        .split("\n"),
+    ).toHaveLength(3);
   });
 
   it("a call that is delivered again in the same judging says the same; judging it later begins anew", async () => {
@@ -313,7 +346,10 @@ describe("providers that do not answer", () => {
   );
 
   it("a long wait that a provider asks for is kept over calls", async () => {
-    const { result, handler, world, models } = await judge([{ fault: "rate_limited", retryAfterMs: 90_000 }, { json: good() }]);
+    const { result, handler, world, models } = await judge([
+      { fault: "rate_limited", retryAfterMs: 90_000 },
+      { json: good() },
+    ]);
     expect(result).toMatchObject({ next: "more", waitedSeconds: 60 });
     expect((await handler(eventOf(world, 1, 60))).waitedSeconds).toBeCloseTo(90.1, 0);
     expect(models.requests).toHaveLength(2);
@@ -338,7 +374,12 @@ describe("providers that do not answer", () => {
       name: "Proctor.Unjudged",
       message: expect.stringContaining("usdJudging"),
     });
-    expect(world.objects.text(decisionFileKey(world.of, 1, "usage.jsonl"))!.trim().split("\n")).toHaveLength(2);
+    expect(
+      world.objects
+        .text(decisionFileKey(world.of, 1, "usage.jsonl"))!
+        .trim()
+        .split("\n"),
+    ).toHaveLength(2);
   });
 
   it("does not let a model look for ever", async () => {
@@ -422,7 +463,9 @@ describe("later turns", () => {
   it("a new cap needs a changed file as well", async () => {
     const capped = (evidence: string[]) => good({ caps: [{ id: "cap-1", evidence }] });
     expect((await secondTurn({ "best_move.json": "a" }, capped([move]))).made.score).toBe(0.8);
-    expect((await secondTurn({ "best_move.json": "b" }, capped(["turn-02/results/best_move.json"]))).made.score).toBe(0.45);
+    expect((await secondTurn({ "best_move.json": "b" }, capped(["turn-02/results/best_move.json"]))).made.score).toBe(
+      0.45,
+    );
   });
 });
 
@@ -449,7 +492,10 @@ describe("checks beside a model", () => {
     const models = scriptedModel(at.clock, [{ json: onlySecond }]);
     const result = await superviseHandler(deps(at, models, outcome))(eventOf(at));
     expect(result).toMatchObject({ verdict: "pass", score: 1, next: "stop" });
-    expect(stored(at)).toMatchObject({ scoreSource: "mixed", checkpoints: [{ decidedBy: "check" }, { decidedBy: "model" }] });
+    expect(stored(at)).toMatchObject({
+      scoreSource: "mixed",
+      checkpoints: [{ decidedBy: "check" }, { decidedBy: "model" }],
+    });
     const asked = models.requests[0]!;
     expect(JSON.stringify(asked.answerSchema)).not.toContain("CP1");
     expect(asked.messages[1]!.content).toContain("no caps for you");
@@ -466,7 +512,10 @@ describe("checks beside a model", () => {
     const at = world();
     const models = scriptedModel(at.clock, [{ json: onlySecond }]);
     const capped = () => outcome({ capsFired: [{ id: "wrong_move", max: 0.45 }] });
-    expect(await superviseHandler(deps(at, models, capped))(eventOf(at))).toMatchObject({ score: 0.45, verdict: "continue" });
+    expect(await superviseHandler(deps(at, models, capped))(eventOf(at))).toMatchObject({
+      score: 0.45,
+      verdict: "continue",
+    });
   });
 
   it("checks run once for a turn", async () => {
@@ -486,8 +535,7 @@ describe("checks beside a model", () => {
   it("with all checkpoints checked no model is called, whoever the supervisor is", async () => {
     const at = world();
     const models = scriptedModel(at.clock, [{ json: good() }]);
-    const all = () =>
-      outcome({ checkpoints: [{ id: "CP1", weight: 1, credit: 0.5, evidence: [] }], judgeIds: [] });
+    const all = () => outcome({ checkpoints: [{ id: "CP1", weight: 1, credit: 0.5, evidence: [] }], judgeIds: [] });
     expect(await superviseHandler(deps(at, models, all))(eventOf(at))).toMatchObject({
       score: 0.5,
       verdict: "continue",
@@ -538,14 +586,22 @@ describe("a rubric without weights", () => {
     const models = scriptedModel(world.clock, [{ json: listed, ms: 500 }, { json: good() }]);
     const judging = superviseHandler(deps(world, models))(eventOf(world));
     await world.clock.sleep(100);
-    const winner = { checkpoints: [{ id: "CP1", weight: 0.5, text: "" }, { id: "CP2", weight: 0.5, text: "" }] };
+    const winner = {
+      checkpoints: [
+        { id: "CP1", weight: 0.5, text: "" },
+        { id: "CP2", weight: 0.5, text: "" },
+      ],
+    };
     world.objects.put(key, JSON.stringify({ v: 1, ...winner }));
     expect((await judging).score).toBe(0.75);
   });
 
   it("weights that do not sum to 1 are asked for again", async () => {
     const wrong = { checkpoints: [{ id: "CP1", weight: 0.7, text: "" }] };
-    const { models } = await judge([{ json: wrong }, { json: listed }, { json: good() }], roleWorld(aJudgedLine(), { rubric }));
+    const { models } = await judge(
+      [{ json: wrong }, { json: listed }, { json: good() }],
+      roleWorld(aJudgedLine(), { rubric }),
+    );
     expect(models.requests).toHaveLength(3);
   });
 
