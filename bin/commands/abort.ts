@@ -1,25 +1,30 @@
 /** `proctor abort <sweep>`: stops a sweep and all that it started. */
-import { realClock } from "../../lib/platform/local/real-clock.ts";
+
 import { closedWithoutResult } from "../../lib/attempt/attempt-row.ts";
+import { RealClock } from "../../lib/platform/local/real-clock.ts";
 import { CommandError, type CommandResult } from "../command.ts";
 import { isAlive } from "../sweeps/controller.ts";
 import { findSweep } from "../sweeps/find-sweep.ts";
 
 /** How long the process that runs the sweep has for stopping its executors and closing their rows. */
 const patienceMs = 60_000;
+const clock = new RealClock();
 
 export default async function abort(args: string[], options: Record<string, unknown>): Promise<CommandResult> {
   const { runs, record } = await findSweep(String(args[0]), String(options.runs));
   const { sweep } = record;
   try {
-    const wasAlive = isAlive(record.controller, realClock.now());
+    const wasAlive = isAlive(record.controller, clock.now());
     await runs.scores.requestAbort(sweep);
-    const giveUp = realClock.now() + patienceMs;
+    const giveUp = clock.now() + patienceMs;
     for (let alive = wasAlive; alive; ) {
-      await realClock.sleep(100);
-      alive = isAlive((await runs.scores.sweep(sweep))?.controller ?? null, realClock.now());
-      if (alive && realClock.now() > giveUp) {
-        throw new CommandError(3, `process ${record.controller?.pid} was told to stop ${sweep} and has not in ${patienceMs / 1000} s`);
+      await clock.sleep(100);
+      alive = isAlive((await runs.scores.sweep(sweep))?.controller ?? null, clock.now());
+      if (alive && clock.now() > giveUp) {
+        throw new CommandError(
+          3,
+          `process ${record.controller?.pid} was told to stop ${sweep} and has not in ${patienceMs / 1000} s`,
+        );
       }
     }
     // Tries that a killed process left open have nobody else who would close them.
@@ -27,7 +32,7 @@ export default async function abort(args: string[], options: Record<string, unkn
     for await (const row of runs.scores.rows(sweep)) {
       if (row.status !== "running") continue;
       const why = "aborted: no process ran this try any more";
-      if (await runs.scores.closeTry(closedWithoutResult(row, "cancelled", why, realClock.now()))) closed += 1;
+      if (await runs.scores.closeTry(closedWithoutResult(row, "cancelled", why, clock.now()))) closed += 1;
     }
     const text =
       options.json === true

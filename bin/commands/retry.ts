@@ -11,7 +11,11 @@ import { outcomeCode, outcomeOf, outcomeText } from "../sweeps/outcome.ts";
 import { latestGeneration } from "../sweeps/stored.ts";
 
 export default async function retry(args: string[], options: Record<string, unknown>): Promise<CommandResult> {
-  const only = new Set(String(options.status).split(",").map((name) => statusOf(name.trim())));
+  const only = new Set(
+    String(options.status)
+      .split(",")
+      .map((name) => statusOf(name.trim())),
+  );
   const { runs, record } = await findSweep(String(args[0]), String(options.runs));
   try {
     const { sweep, planned } = await latestGeneration(runs.objects, record);

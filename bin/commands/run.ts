@@ -1,18 +1,17 @@
 /** `proctor run <sweep.yaml>`: runs a sweep, or goes on with it. */
 import { adapters } from "../../lib/agents/registry.ts";
+import { openRuns, type Runs } from "../../lib/platform/local/open-runs.ts";
 import { parseChecks } from "../../lib/roles/checks/schema.ts";
 import { expandSweep } from "../../lib/sweep/expand.ts";
 import { fixedProblems } from "../../lib/sweep/fixed.ts";
-import { type LoadedSweep, loadSweep } from "../../lib/sweep/load-sweep.ts";
+import { type LoadedSweep, loadSweep, sweepOf } from "../../lib/sweep/load-sweep.ts";
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
-import { nameOfSweepFile } from "../../lib/sweep/sweep-name.ts";
+import { type Problem, ProblemsError, problemLine } from "../../lib/tasks/problem.ts";
 import { publish } from "../../lib/tasks/publish.ts";
-import { type Problem, problemLine, ProblemsError } from "../../lib/tasks/problem.ts";
-import { openRuns, type Runs } from "../../lib/platform/local/open-runs.ts";
 import type { CommandResult } from "../command.ts";
 import { sweepSockets } from "../engine/sockets.ts";
 import { runGeneration } from "../sweeps/generation.ts";
-import { chooseLauncher } from "../sweeps/local-launcher.ts";
+import { type ChosenLauncher, chooseLauncher } from "../sweeps/local-launcher.ts";
 import { localPorts } from "../sweeps/local-ports.ts";
 import { outcomeCode, outcomeOf, outcomeText, type SweepOutcome } from "../sweeps/outcome.ts";
 
@@ -27,12 +26,15 @@ export default async function run(args: string[], options: Record<string, unknow
   return { exitCode: outcomeCode(outcome), text };
 }
 
-/** @throws ProblemsError with everything that is wrong with the call, before anything is started or written */
+/**
+ * @param options `launcher`: how executors are kept apart; what this machine can do, unless given
+ * @throws ProblemsError with everything that is wrong with the call, before anything is started or written
+ */
 export async function runSweepFile(
   file: string,
-  options: { runs: string; unisolated: boolean; write(text: string): void },
+  options: { runs: string; unisolated: boolean; write(text: string): void; launcher?: ChosenLauncher },
 ): Promise<SweepOutcome> {
-  const name = nameOfSweepFile(file);
+  const name = sweepOf(file).name;
   const runs = openRuns(options.runs, "operator");
   try {
     const sockets = sweepSockets(runs.objectsRoot, name);
@@ -40,9 +42,11 @@ export async function runSweepFile(
     for (const warning of loaded.warnings) options.write(`${problemLine(warning)}\n`);
     const expansion = expandSweep(loaded.plan, 1);
     // Both sides of an executor are started by this machine's launcher, whatever the network.
-    const planned = expansion.lanes.flatMap((lane) => lane.lines).map((line): ManifestLine => ({ ...line, placement: "one" }));
+    const planned = expansion.lanes
+      .flatMap((lane) => lane.lines)
+      .map((line): ManifestLine => ({ ...line, placement: "one" }));
     await refuse(file, loaded, expansion.fixed, planned, runs);
-    const launcher = await chooseLauncher(planned, options.unisolated);
+    const launcher = options.launcher ?? (await chooseLauncher(planned, options.unisolated));
     await publishAll(loaded, runs, options.write);
     const result = await runGeneration({
       ...localPorts(),
@@ -91,7 +95,13 @@ async function refuse(
     }
   }
   for (const key of missing) {
-    problems.push({ file, field: "models", severity: "error", found: `no value of ${key}`, expected: `the provider's key in the environment variable ${key}` });
+    problems.push({
+      file,
+      field: "models",
+      severity: "error",
+      found: `no value of ${key}`,
+      expected: `the provider's key in the environment variable ${key}`,
+    });
   }
   const unique = [...new Map(problems.map((problem) => [problemLine(problem), problem])).values()];
   if (unique.some((problem) => problem.severity === "error")) throw new ProblemsError(unique);

@@ -1,6 +1,7 @@
 /** `proctor status <sweep>`: how far a sweep is, also beside the process that runs it. */
+
+import { RealClock } from "../../lib/platform/local/real-clock.ts";
 import type { CommandResult } from "../command.ts";
-import { realClock } from "../../lib/platform/local/real-clock.ts";
 import { isAlive } from "../sweeps/controller.ts";
 import { findSweep } from "../sweeps/find-sweep.ts";
 import { countStatuses } from "../sweeps/generation.ts";
@@ -12,7 +13,7 @@ export default async function status(args: string[], options: Record<string, unk
     const { planned } = await latestGeneration(runs.objects, record);
     const rows = [];
     for await (const row of runs.scores.rows(record.sweep)) rows.push(row);
-    const controller = isAlive(record.controller, realClock.now()) ? record.controller : null;
+    const controller = isAlive(record.controller, new RealClock().now()) ? record.controller : null;
     const running = rows.filter((row) => row.status === "running" && row.generation === record.generation).length;
     const statuses = countStatuses(planned, rows, controller !== null);
     const result = {
@@ -22,7 +23,8 @@ export default async function status(args: string[], options: Record<string, unk
       statuses,
       running: controller === null ? 0 : running,
       usd: { spent: record.spentUsd, reserved: record.reservedUsd, cap: record.capUsd },
-      controller: controller === null ? null : { pid: controller.pid, host: controller.host, startedAt: controller.startedAt },
+      controller:
+        controller === null ? null : { pid: controller.pid, host: controller.host, startedAt: controller.startedAt },
       abortRequested: record.abortRequested,
     };
     if (options.json === true) return { exitCode: 0, text: JSON.stringify(result) };
@@ -31,7 +33,9 @@ export default async function status(args: string[], options: Record<string, unk
       exitCode: 0,
       text: [
         `sweep ${result.sweep}, generation ${result.generation}: ${result.planned} attempts planned`,
-        controller === null ? "no process runs it" : `process ${controller.pid} on ${controller.host} runs it, ${running} tries open`,
+        controller === null
+          ? "no process runs it"
+          : `process ${controller.pid} on ${controller.host} runs it, ${running} tries open`,
         ...Object.entries(statuses).map(([name, count]) => `  ${name.padEnd(20)} ${count}`),
         `$${record.spentUsd.toFixed(4)} spent, $${record.reservedUsd.toFixed(4)} reserved, ${cap}`,
       ].join("\n"),

@@ -2,8 +2,9 @@
  * One machine as a lab: the interpreter with our state machines, the functions, a launcher, and the sockets on which
  * runners answer and scripted models are served. It decides nothing; it only puts together.
  */
+
+import { taskStopped } from "../../lambdas/task-stopped.ts";
 import { adapters } from "../../lib/agents/registry.ts";
-import { machineDefinitions } from "../../lib/attempt/machines.ts";
 import {
   launchedAnswer,
   launchFailure,
@@ -11,17 +12,28 @@ import {
   runTaskRequest,
   stopTaskRequest,
 } from "../../lib/attempt/launch-request.ts";
-import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
-import type { MachineName } from "../../lib/platform/ports.ts";
-import { LaunchError, type Clock, type Launcher, type ModelClient, type Random, type Secrets } from "../../lib/platform/ports.ts";
-import { type HistoryEvent, type Resources, StatesInterpreter } from "../../lib/platform/local/interpreter/interpreter.ts";
+import { machineDefinitions } from "../../lib/attempt/machines.ts";
 import { openChecksPool } from "../../lib/platform/local/checks-pool.ts";
+import {
+  type HistoryEvent,
+  type Resources,
+  StatesInterpreter,
+} from "../../lib/platform/local/interpreter/interpreter.ts";
 import type { Runs } from "../../lib/platform/local/open-runs.ts";
 import { startScriptedModels } from "../../lib/platform/local/scripted-models.ts";
 import { startTokenServer } from "../../lib/platform/local/token-server.ts";
 import { createModelClient } from "../../lib/platform/openai-client.ts";
-import { taskStopped } from "../../lambdas/task-stopped.ts";
-import { functionNames, type Functions, localFunctions } from "./functions.ts";
+import type { MachineName } from "../../lib/platform/ports.ts";
+import {
+  type Clock,
+  LaunchError,
+  type Launcher,
+  type ModelClient,
+  type Random,
+  type Secrets,
+} from "../../lib/platform/ports.ts";
+import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
+import { type Functions, functionNames, localFunctions } from "./functions.ts";
 import { mapResults } from "./map-results.ts";
 import type { SweepSockets } from "./sockets.ts";
 
@@ -60,7 +72,10 @@ export class Engine {
   readonly #options: EngineOptions;
   #draining = false;
 
-  private constructor(options: EngineOptions, parts: { launcher: Launcher; functions: Functions; workflow: StatesInterpreter; closers: (() => Promise<void>)[] }) {
+  private constructor(
+    options: EngineOptions,
+    parts: { launcher: Launcher; functions: Functions; workflow: StatesInterpreter; closers: (() => Promise<void>)[] },
+  ) {
     this.#options = options;
     this.launcher = parts.launcher;
     this.functions = parts.functions;
@@ -146,7 +161,11 @@ export class Engine {
   }
 
   /** Starts an execution and waits for it and for all that follows from it. */
-  async execute(machine: MachineName, name: string, input: unknown): Promise<{ status: string; output: unknown; error: string | null; cause: string | null }> {
+  async execute(
+    machine: MachineName,
+    name: string,
+    input: unknown,
+  ): Promise<{ status: string; output: unknown; error: string | null; cause: string | null }> {
     const handle = await this.workflow.start(machine, name, input);
     const ended = await handle.result;
     await this.settled();

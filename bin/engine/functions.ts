@@ -1,9 +1,5 @@
 /** The functions of the state machines, wired for one machine: each gets a store and a table that know only its role. */
-import { machinePlaceholders } from "../../lib/attempt/machines.ts";
-import { agentByName } from "../../lib/agents/registry.ts";
-import type { TurnCredentials } from "../../lib/executor/sealed-message.ts";
-import type { Runs } from "../../lib/platform/local/open-runs.ts";
-import type { CheckRunner, Clock, ModelClient, Random, Role, Secrets, TaskTokens } from "../../lib/platform/ports.ts";
+
 import { compactHandler } from "../../lambdas/compact.ts";
 import { executionEndedHandler } from "../../lambdas/execution-ended.ts";
 import { openTurnHandler } from "../../lambdas/open-turn.ts";
@@ -13,6 +9,11 @@ import { recordHandler } from "../../lambdas/record.ts";
 import { simulateHandler } from "../../lambdas/simulate.ts";
 import { superviseHandler } from "../../lambdas/supervise.ts";
 import { taskStoppedHandler } from "../../lambdas/task-stopped.ts";
+import { agentByName } from "../../lib/agents/registry.ts";
+import type { machinePlaceholders } from "../../lib/attempt/machines.ts";
+import type { TurnCredentials } from "../../lib/executor/sealed-message.ts";
+import type { Runs } from "../../lib/platform/local/open-runs.ts";
+import type { CheckRunner, Clock, ModelClient, Random, Role, Secrets, TaskTokens } from "../../lib/platform/ports.ts";
 
 export interface FunctionPorts {
   runs: Runs;

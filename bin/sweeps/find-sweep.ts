@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { openRuns, type Runs } from "../../lib/platform/local/open-runs.ts";
 import type { SweepRecord } from "../../lib/platform/ports.ts";
-import { nameOfSweepFile } from "../../lib/sweep/sweep-name.ts";
+import { sweepOf } from "../../lib/sweep/load-sweep.ts";
 import { nearest } from "../../lib/tasks/problem.ts";
 import { CommandError } from "../command.ts";
 
@@ -13,7 +13,7 @@ export async function findSweep(named: string, folder: string): Promise<{ runs: 
   }
   const runs = openRuns(folder, "operator");
   try {
-    const name = /\.ya?ml$/.test(named) && existsSync(named) ? nameOfSweepFile(named) : named;
+    const name = /\.ya?ml$/.test(named) && existsSync(named) ? sweepOf(named).name : named;
     const record = await runs.scores.sweep(name);
     if (record !== null) return { runs, record };
     const known = (await runs.scores.sweeps()).map(({ sweep }) => sweep);

@@ -3,20 +3,20 @@
  * rows are compacted. The same call resumes: a finished attempt is never touched.
  */
 import type { ReportStatus } from "../../lib/attempt/vocabulary.ts";
-import type { Clock, Random, Secrets, SweepRecord } from "../../lib/platform/ports.ts";
+import { manifestKey } from "../../lib/firewall/keys.ts";
 import type { Runs } from "../../lib/platform/local/open-runs.ts";
+import type { Clock, Random, Secrets, SweepRecord } from "../../lib/platform/ports.ts";
 import type { ScoreRow } from "../../lib/results/score-row.ts";
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
 import { remaining, rowsByAttempt, standingRow } from "../../lib/sweep/resume.ts";
 import { CommandError } from "../command.ts";
-import { manifestKey } from "../../lib/firewall/keys.ts";
 import { Engine } from "../engine/engine.ts";
 import type { SweepSockets } from "../engine/sockets.ts";
 import { isAlive, ownController } from "./controller.ts";
 import { interruptible } from "./interrupts.ts";
 import { judgeAgain } from "./judge-again.ts";
 import type { ChosenLauncher } from "./local-launcher.ts";
-import { plainProgress, type Progress } from "./progress.ts";
+import { type Progress, plainProgress } from "./progress.ts";
 import { storeGeneration } from "./stored.ts";
 
 export interface GenerationRequest {
@@ -184,7 +184,8 @@ export function countStatuses(
   const counts: Partial<Record<ReportStatus, number>> = {};
   for (const line of planned) {
     const row = standingRow(byAttempt.get(line.attempt) ?? []);
-    const status: ReportStatus = row === null || row.status === "running" ? (running ? "pending" : "missing") : row.status;
+    const status: ReportStatus =
+      row === null || row.status === "running" ? (running ? "pending" : "missing") : row.status;
     counts[status] = (counts[status] ?? 0) + 1;
   }
   return counts;

@@ -1,8 +1,9 @@
 /** Chooses how executors are kept apart on this machine, and refuses what must not run that way. */
-import type { Launcher, Secrets } from "../../lib/platform/ports.ts";
+
 import { openBubblewrapLauncher } from "../../lib/platform/local/launcher/bubblewrap.ts";
 import { detectIsolation, isolationProblems } from "../../lib/platform/local/launcher/isolation.ts";
 import { openUnisolatedLauncher } from "../../lib/platform/local/launcher/unisolated.ts";
+import type { Launcher, Secrets } from "../../lib/platform/ports.ts";
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
 import { CommandError } from "../command.ts";
 
@@ -18,7 +19,9 @@ export async function chooseLauncher(lines: readonly ManifestLine[], unisolated:
   if (found.bwrap) return { open: (at) => openBubblewrapLauncher({ ...at, bwrap: found }), warning: null };
   const problems = new Set(
     lines.flatMap((line) =>
-      isolationProblems("none", line.network, line.model.api, unisolated).map((problem) => `${line.model.name}: ${problem}`),
+      isolationProblems("none", line.network, line.model.api, unisolated).map(
+        (problem) => `${line.model.name}: ${problem}`,
+      ),
     ),
   );
   if (problems.size > 0) throw new CommandError(2, [...problems].join("\n"));

@@ -55,7 +55,9 @@ export function outcomeText(outcome: SweepOutcome): string {
   ];
   if (outcome.stopped !== null) lines.push(`It was ${outcome.stopped}; the same command goes on.`);
   else if (outcome.valid < outcome.planned) {
-    lines.push(`\`proctor retry ${outcome.sweep}\` takes errors up again; \`proctor report ${outcome.sweep}\` shows them.`);
+    lines.push(
+      `\`proctor retry ${outcome.sweep}\` takes errors up again; \`proctor report ${outcome.sweep}\` shows them.`,
+    );
   }
   return lines.join("\n");
 }

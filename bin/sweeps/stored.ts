@@ -2,12 +2,13 @@
 import { Readable } from "node:stream";
 import { manifestLines } from "../../lambdas/manifest-lines.ts";
 import { manifestKey, planKey, sweepFileKey } from "../../lib/firewall/keys.ts";
-import { type ObjectStore, type SweepRecord, StoreError } from "../../lib/platform/ports.ts";
+import { type ObjectStore, StoreError, type SweepRecord } from "../../lib/platform/ports.ts";
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
 import { type StoredSweep, storedSweep } from "../../lib/sweep/stored-sweep.ts";
 import { CommandError } from "../command.ts";
 
-const jsonl = (lines: readonly ManifestLine[]): Readable => Readable.from(lines.map((line) => `${JSON.stringify(line)}\n`));
+const jsonl = (lines: readonly ManifestLine[]): Readable =>
+  Readable.from(lines.map((line) => `${JSON.stringify(line)}\n`));
 
 /** Writes plan and shards of a generation, and sweep.json last: a generation without it did not start. */
 export async function storeGeneration(
@@ -17,7 +18,8 @@ export async function storeGeneration(
   shards: ReadonlyMap<string, readonly ManifestLine[]>,
 ): Promise<void> {
   await store.create(planKey(sweep.sweep, sweep.generation), jsonl(planned));
-  for (const [lane, lines] of shards) await store.create(manifestKey(sweep.sweep, sweep.generation, lane), jsonl(lines));
+  for (const [lane, lines] of shards)
+    await store.create(manifestKey(sweep.sweep, sweep.generation, lane), jsonl(lines));
   await store.create(sweepFileKey(sweep.sweep, sweep.generation), `${JSON.stringify(sweep, null, 1)}\n`);
 }
 

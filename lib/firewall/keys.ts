@@ -86,6 +86,8 @@ export const evidenceFiles = {
   modelCalls: "model-calls.jsonl",
   usage: "usage.jsonl",
   toolUsage: "tool-usage.json",
+  /** What the agent's process printed, `{t, stream, text}` a line; there only when it printed something. */
+  output: "output.jsonl",
   manifest: "manifest.json",
   results: "results/",
 } as const;

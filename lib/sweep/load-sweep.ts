@@ -49,10 +49,7 @@ export async function loadSweep(file: string, context: SweepContext): Promise<Lo
   const stopAtErrors = (): void => {
     if (problems.some((problem) => problem.severity === "error")) throw new ProblemsError(problems);
   };
-  const read = readSweepFile(yamlOf(file, "a sweep file"), file);
-  problems.push(...read.problems);
-  const { sweep } = read;
-  if (sweep === null) throw new ProblemsError(problems);
+  const sweep = sweepOf(file);
 
   const models = loadModels(file, sweep, context, problems);
   const agents = resolveAgents(file, sweep, context.agents, problems);
@@ -70,6 +67,13 @@ export async function loadSweep(file: string, context: SweepContext): Promise<Lo
     ...models,
   };
   return { plan, contents, packages: chosen, warnings: problems };
+}
+
+/** The sweep file alone, nothing that it names. @throws ProblemsError */
+export function sweepOf(file: string): SweepFile {
+  const { sweep, problems } = readSweepFile(yamlOf(file, "a sweep file"), file);
+  if (sweep === null) throw new ProblemsError(problems);
+  return sweep;
 }
 
 function plannedTask(pkg: TaskPackage, digest: string): PlannedTask {

@@ -6,7 +6,7 @@
 import { closeSync, constants, fstatSync, lstatSync, opendirSync, openSync, readSync, type Stats } from "node:fs";
 import type { Readable } from "node:stream";
 import { type Pack, pack } from "tar-stream";
-import { type collectLimits, type ResultsEnd, resultsEndName } from "../turn-protocol.ts";
+import { type CollectLimits, type ResultsEnd, resultsEndName } from "../turn-protocol.ts";
 
 export interface ResultsRoot {
   /** Name in the tar. */
@@ -15,7 +15,7 @@ export interface ResultsRoot {
   path: string;
 }
 
-type Limits = Pick<typeof collectLimits, "files" | "bytes" | "fileBytes" | "depth" | "nameBytes">;
+type Limits = Pick<CollectLimits, "files" | "bytes" | "fileBytes" | "depth" | "nameBytes">;
 
 const skippedAtMost = 1000;
 const chunkBytes = 256 * 1024;

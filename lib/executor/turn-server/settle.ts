@@ -4,14 +4,13 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const stepMs = 100;
-const atMostMs = 2000;
 const entriesAtMost = 5000;
 
 /**
- * Resolves when the files below `paths` stayed as they were for a step, or after two seconds. Where nothing lives that
+ * Resolves when the files below `paths` stayed as they were for a step, or after `atMostMs`. Where nothing lives that
  * could change them, at once.
  */
-export async function settled(paths: string[], anythingLeft: () => Promise<boolean>): Promise<void> {
+export async function settled(paths: string[], anythingLeft: () => Promise<boolean>, atMostMs: number): Promise<void> {
   const until = performance.now() + atMostMs;
   let before: string | null = null;
   while (performance.now() < until && (await anythingLeft())) {

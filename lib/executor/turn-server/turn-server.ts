@@ -9,7 +9,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { AgentAdapter } from "../../agents/adapter.ts";
-import { collectLimits, turnRequest } from "../turn-protocol.ts";
+import { type CollectLimits, collectLimits, turnRequest } from "../turn-protocol.ts";
 import type { StartAgent } from "./agent-process.ts";
 import { type Forwarder, forwardToSocket } from "./gateway-forwarder.ts";
 import { takePackage } from "./package-intake.ts";
@@ -26,8 +26,10 @@ export interface TurnServerOptions {
   start: StartAgent;
   /** Milliseconds between asking an agent to end and ending it. */
   graceMs?: number;
+  /** Milliseconds that files have to stop changing before they are collected. */
+  settleMs?: number;
   /** Limits on results; lower ones for tests. */
-  limits?: Partial<typeof collectLimits>;
+  limits?: Partial<CollectLimits>;
 }
 
 const maxRequestBytes = 8 * 1024 ** 2;
@@ -36,7 +38,7 @@ export class TurnServer {
   readonly server: Server;
   readonly #options: TurnServerOptions;
   readonly #expected: Buffer;
-  readonly #limits: typeof collectLimits;
+  readonly #limits: CollectLimits;
   readonly #forwarders = new Map<string, Promise<Forwarder>>();
   #turn: RunningTurn | "opening" | null = null;
   #turned = false;
@@ -149,6 +151,7 @@ export class TurnServer {
     await settled(
       roots.map((root) => root.path),
       this.#options.start.anythingLeft,
+      this.#options.settleMs ?? 2000,
     );
     response.writeHead(200, { "content-type": "application/x-tar" });
     // A stream that is cut has no _end.json; the reader notices.

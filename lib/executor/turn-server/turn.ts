@@ -5,7 +5,7 @@ import type { Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { AgentAdapter, TurnAssignment } from "../../agents/adapter.ts";
 import { mapPlaces, placeMapEnv } from "../../agents/place-map.ts";
-import type { collectLimits, TurnOutput, TurnRequest } from "../turn-protocol.ts";
+import type { CollectLimits, TurnOutput, TurnRequest } from "../turn-protocol.ts";
 import type { AgentExit, AgentProcess, StartAgent } from "./agent-process.ts";
 import { OutputText } from "./output-text.ts";
 import { type AgentPlace, placeMap, turnPlace } from "./place.ts";
@@ -21,11 +21,11 @@ export interface TurnStart {
   place: AgentPlace;
   start: StartAgent;
   graceMs: number;
-  limits: Pick<typeof collectLimits, "outputBytes">;
+  limits: Pick<CollectLimits, "outputBytes">;
 }
 
 /** What the agent still has in its pipes when it has ended is read for this long. */
-const drainMs = 500;
+const drainMs = 100;
 /** The runner's watchdog ends turns; this is for a runner that hangs. */
 const backstopSeconds = 30;
 
