@@ -48,9 +48,12 @@ export interface ObjectStore {
   list(prefix: ObjectName): AsyncIterable<ObjectInfo>;
 }
 
-/** What identifies a role to the store: the grant of a turn is bound to one try and one package. */
+/**
+ * What identifies a role to the store: the grant of a turn is bound to one try and one package; a function may be bound
+ * to the attempt that it works on, which then is all that it counts as its own.
+ */
 export type Identity =
-  | { role: Exclude<Role, "turn-grant"> }
+  | { role: Exclude<Role, "turn-grant">; attempt?: string }
   | { role: "turn-grant"; try: TryName; package: { task: string; digest: string } };
 
 /** The rows of the access matrix. */
@@ -247,7 +250,15 @@ export type ChatResult =
       ms: number;
     }
   | {
-      status: "rate_limited" | "quota_exhausted" | "bad_request" | "provider_error" | "disconnected" | "timeout";
+      /** unreadable: an answer that is no completion (HTML, nothing, half of a JSON document). */
+      status:
+        | "rate_limited"
+        | "quota_exhausted"
+        | "bad_request"
+        | "provider_error"
+        | "disconnected"
+        | "timeout"
+        | "unreadable";
       /** For people; holds no key. */
       message: string;
       /** What the provider asked to wait, in milliseconds. */
