@@ -61,10 +61,22 @@ export const manifestKey = (sweep: string, generation: number, lane: string): Ob
   bucket: "results",
   key: `sweeps/${sweep}/g${two(generation)}/manifest-${lane}.jsonl`,
 });
+/** The sweep of a generation as it was expanded: `sweep.json` (lib/sweep/stored-sweep.ts) and every planned attempt. */
+export const sweepFileKey = (sweep: string, generation: number): ObjectName => ({
+  bucket: "results",
+  key: `sweeps/${sweep}/g${two(generation)}/sweep.json`,
+});
+export const planKey = (sweep: string, generation: number): ObjectName => ({
+  bucket: "results",
+  key: `sweeps/${sweep}/g${two(generation)}/plan.jsonl`,
+});
 export const compactionPrefix = (sweep: string, compaction: number): ObjectName => ({
   bucket: "results",
   key: `scores/sweep_id=${sweep}/compaction=${two(compaction)}/`,
 });
+
+/** Files of a compaction: `started` claims its number, `done` is written last and makes it count. */
+export const compactionFiles = { started: "_started", rows: "rows.jsonl", done: "_done" } as const;
 
 /** Files of a turn's evidence, one place for their names. */
 export const evidenceFiles = {

@@ -48,9 +48,12 @@ export interface ObjectStore {
   list(prefix: ObjectName): AsyncIterable<ObjectInfo>;
 }
 
-/** What identifies a role to the store: the grant of a turn is bound to one try and one package. */
+/**
+ * What identifies a role to the store: the grant of a turn is bound to one try and one package; a function may be bound
+ * to the attempt that it works on, which then is all that it counts as its own.
+ */
 export type Identity =
-  | { role: Exclude<Role, "turn-grant"> }
+  | { role: Exclude<Role, "turn-grant">; attempt?: string }
   | { role: "turn-grant"; try: TryName; package: { task: string; digest: string } };
 
 /** The rows of the access matrix. */

@@ -2,7 +2,6 @@
 import { spawn } from "node:child_process";
 import { rename } from "node:fs/promises";
 import { createServer, type Server } from "node:net";
-import type { Stream } from "node:stream";
 import type { Side, SideEnd } from "./launcher.ts";
 
 export interface ChildSide {
@@ -33,7 +32,7 @@ export async function startChild(options: ChildSide): Promise<Side> {
       "pipe",
       "ignore",
       "pipe",
-      listening === undefined ? "ignore" : inherited(listening),
+      listening === undefined ? "ignore" : descriptorOf(listening),
       data === undefined ? "ignore" : "pipe",
     ],
   });
@@ -91,5 +90,10 @@ export async function listenFor<T>(path: string, give: (listening: Server) => Pr
   }
 }
 
-/** Node takes anything with a handle for a child's descriptor, a listening server too; its types name streams alone. */
-const inherited = (server: Server): Stream => server as unknown as Stream;
+/** Node has no public name for a server's descriptor. @throws when a later Node has none at all. */
+function descriptorOf(server: Server): number {
+  const handle: unknown = Reflect.get(server, "_handle");
+  const fd: unknown = typeof handle === "object" && handle !== null ? Reflect.get(handle, "fd") : undefined;
+  if (typeof fd !== "number" || fd < 0) throw new Error(`Node ${process.version} does not tell a server's descriptor`);
+  return fd;
+}
