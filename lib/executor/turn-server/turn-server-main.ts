@@ -67,6 +67,5 @@ const turnServer = new TurnServer({
   start: agentsAsProcesses(scope),
 });
 process.on("SIGTERM", () => void leave());
-process.on("SIGINT", () => void leave());
 if (values.fd !== undefined) turnServer.server.listen({ fd: Number(values.fd) });
 else turnServer.server.listen(values.path);
