@@ -100,7 +100,7 @@ function copiedFiles(pkg: TaskPackage): CopiedFile[] {
   const copy = (part: PackagePart, files: readonly PackageFile[], prefix = ""): CopiedFile[] =>
     files.map((source) => ({ part, path: prefix + source.path, source }));
   const folders = (kind: string, names: readonly string[]): PackageFile[] =>
-    names.flatMap((name) => filesBelow(pkg, `${kind}/${name.replace(/\/$/, "")}/`));
+    names.flatMap((name) => filesBelow(pkg, `${kind}/${name}/`));
   const scripts = task.pre_exec.flatMap((path) => {
     const folder = path.slice(0, path.lastIndexOf("/") + 1);
     return folder === "" ? pkg.files.filter((file) => file.path === path) : filesBelow(pkg, folder);
