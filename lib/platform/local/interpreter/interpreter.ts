@@ -143,10 +143,11 @@ export class StatesInterpreter implements Workflow {
     }
     const execution = new Execution(this.#around, machineName, name, machine.flow, input.value);
     this.#running.set(key, execution);
-    void runExecution(execution, machine.timeoutSeconds).then(() => {
+    execution.onEnd = () => {
       this.#running.delete(key);
       this.#ended.add(key);
-    });
+    };
+    void runExecution(execution, machine.timeoutSeconds);
     return execution;
   }
 }

@@ -129,3 +129,8 @@ export function invoke(name: string, fields: Record<string, unknown> = {}): Reco
 export function named(name: string, message = "made by the test"): Error {
   return Object.assign(new Error(message), { name });
 }
+
+/** A placeholder as definitions write it. */
+export function placeholder(name: string): string {
+  return `\${${name}}`;
+}
