@@ -24,7 +24,7 @@ const common = {
 const host = ["bin/proctor.ts", "bin/cases.ts", "bench/bench.ts"];
 /** One file each, nothing beside it. */
 const standalone = [
-  "lib/executor/runner/runner-main.ts",
+  "lib/platform/local/runner-main.ts",
   "lib/executor/turn-server/turn-server-main.ts",
   "lib/agents/mini/mini-main.ts",
   "lib/agents/null/null-main.ts",

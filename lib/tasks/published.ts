@@ -2,7 +2,7 @@
  * A published package, in four parts under its digest. Who may read which part is the access matrix's.
  *
  *     agent/      request.md (the rendered request), sources/**, skills/<name>/**
- *     runner/     package.json
+ *     runner/     package.json, services/<path>/**, pre_exec/**
  *     simulator/  policy.json
  *     hidden/     supervisor.json, references/**, checks.json (when checkpoints are decided by code)
  */
@@ -14,6 +14,8 @@ export const publishedFiles = {
   sources: "sources/",
   skills: "skills/",
   runner: "package.json",
+  services: "services/",
+  preExec: "pre_exec/",
   simulator: "policy.json",
   supervisor: "supervisor.json",
   checks: "checks.json",
@@ -36,7 +38,10 @@ export const runnerPart = z.object({
   headed: z.boolean(),
   screen: z.object({ width: z.number().int(), height: z.number().int() }),
   services: z.array(z.object({ name: z.string(), path: z.string(), start: z.string(), oneshot: z.boolean() })),
+  /** Scripts by their path below pre_exec/. */
   preExec: z.array(z.string()),
+  /** Published files that are executable in the package, `agent/skills/ocr/run.sh` say: an object store keeps no modes. */
+  executable: z.array(z.string()),
   /** Names of environment variables. */
   privacy: z.array(z.string()),
 });
