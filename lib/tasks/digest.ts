@@ -169,13 +169,25 @@ export async function hashFile(file: string): Promise<{ bytes: number; sha256: s
   return { bytes, sha256: hash.digest("hex") };
 }
 
-/** `work` for each item, at most `parallel` at a time, results in the order of the items. */
+/**
+ * `work` for each item, at most `parallel` at a time, results in the order of the items. After a failure nothing new is
+ * begun, and what runs is waited for: nothing goes on behind the caller's back.
+ */
 export async function inParallel<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
+  const failures: unknown[] = [];
   const todo = items.entries();
   const worker = async (): Promise<void> => {
-    for (const [index, item] of todo) results[index] = await work(item);
+    for (const [index, item] of todo) {
+      if (failures.length > 0) return;
+      try {
+        results[index] = await work(item);
+      } catch (error) {
+        failures.push(error);
+      }
+    }
   };
   await Promise.all(Array.from({ length: Math.min(parallel, items.length) }, worker));
+  if (failures.length > 0) throw failures[0];
   return results;
 }
