@@ -24,6 +24,7 @@ export function aRunnerPart(line: Pick<ManifestLine, "task" | "digest">, change:
     services: [],
     preExec: [],
     privacy: [],
+    executable: [],
     ...change,
   };
 }

@@ -64,7 +64,9 @@ export class Harness {
 
   async #start(): Promise<void> {
     const { folder, options } = this;
-    this.provider = await startProvider(join(folder, "p"), ({ response }) => sendJson(response, 200, completion("done")));
+    this.provider = await startProvider(join(folder, "p"), ({ response }) =>
+      sendJson(response, 200, completion("done")),
+    );
     const socket = join(folder, "t");
     if (options.turnServer) this.#server = createServer(options.turnServer);
     else {
@@ -79,7 +81,10 @@ export class Harness {
     const listener = this.#server instanceof TurnServer ? this.#server.server : this.#server;
     await new Promise<void>((resolve) => listener.listen(socket, resolve));
     await this.store.create(packageFile("task_1", digest, "agent", "request.md"), "do it");
-    await this.store.create(packageFile("task_1", digest, "agent", `sources/${"long-name/".repeat(15)}ü.txt`), "source");
+    await this.store.create(
+      packageFile("task_1", digest, "agent", `sources/${"long-name/".repeat(15)}ü.txt`),
+      "source",
+    );
     const tokens: TaskTokens = {
       succeed: async (token, output) => {
         if (this.tokenState === "accepted") this.answers.push({ token, kind: "succeed", output });
