@@ -33,7 +33,7 @@ export function costOf(used: Tokens, at: Price): number {
   return (fresh * at.input + used.cached * (at.cached ?? at.input) + used.output * at.output) / 1_000_000;
 }
 
-/** How a model call ended. */
+/** How a model call ended. `capped`: refused for the attempt's cap. `cancelled`: the caller went away, or its turn ended, first. */
 export const modelCallStatus = z.enum([
   "ok",
   "rate_limited",
@@ -44,6 +44,7 @@ export const modelCallStatus = z.enum([
   "timeout",
   "unreadable",
   "capped",
+  "cancelled",
 ]);
 export type ModelCallStatus = z.infer<typeof modelCallStatus>;
 

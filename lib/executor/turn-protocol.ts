@@ -63,3 +63,4 @@ export const collectLimits = {
   outputLineBytes: 64 * 1024,
   outputBytes: 64 * 1024 ** 2,
 } as const;
+export type CollectLimits = Record<keyof typeof collectLimits, number>;

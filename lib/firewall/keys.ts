@@ -61,6 +61,15 @@ export const manifestKey = (sweep: string, generation: number, lane: string): Ob
   bucket: "results",
   key: `sweeps/${sweep}/g${two(generation)}/manifest-${lane}.jsonl`,
 });
+/** The sweep of a generation as it was expanded: `sweep.json` (lib/sweep/stored-sweep.ts) and every planned attempt. */
+export const sweepFileKey = (sweep: string, generation: number): ObjectName => ({
+  bucket: "results",
+  key: `sweeps/${sweep}/g${two(generation)}/sweep.json`,
+});
+export const planKey = (sweep: string, generation: number): ObjectName => ({
+  bucket: "results",
+  key: `sweeps/${sweep}/g${two(generation)}/plan.jsonl`,
+});
 export const compactionPrefix = (sweep: string, compaction: number): ObjectName => ({
   bucket: "results",
   key: `scores/sweep_id=${sweep}/compaction=${two(compaction)}/`,
@@ -77,6 +86,8 @@ export const evidenceFiles = {
   modelCalls: "model-calls.jsonl",
   usage: "usage.jsonl",
   toolUsage: "tool-usage.json",
+  /** What the agent's process printed, `{t, stream, text}` a line; there only when it printed something. */
+  output: "output.jsonl",
   manifest: "manifest.json",
   results: "results/",
 } as const;

@@ -251,7 +251,15 @@ export type ChatResult =
       ms: number;
     }
   | {
-      status: "rate_limited" | "quota_exhausted" | "bad_request" | "provider_error" | "disconnected" | "timeout";
+      /** unreadable: an answer that is no completion (HTML, nothing, half of a JSON document). */
+      status:
+        | "rate_limited"
+        | "quota_exhausted"
+        | "bad_request"
+        | "provider_error"
+        | "disconnected"
+        | "timeout"
+        | "unreadable";
       /** For people; holds no key. */
       message: string;
       /** What the provider asked to wait, in milliseconds. */

@@ -48,6 +48,8 @@ export const decision = z.object({
   checkpoints: z.array(checkpointCredit),
   /** The cap that was applied, if any. */
   cap: z.object({ id: z.string(), max: z.number().min(0).max(1) }).nullable(),
+  /** Every cap that fired, the applied one among them: a later turn is held to it. */
+  capsFired: z.array(z.object({ id: z.string(), max: z.number().min(0).max(1) })).optional(),
   scoreSource,
   threshold: z.number().min(0).max(1),
   /** True when the gate changed the verdict: a pass on an incomplete turn. */

@@ -48,7 +48,8 @@ export function remaining(
     const line: ManifestLine = { ...planned_, generation };
     const standing = standingRow(byAttempt.get(line.attempt) ?? []);
     // A try that is still open belongs to a process that died: its attempt counts as missing.
-    const status: ReportStatus = standing === null || statusRank(standing.status) === 0 ? "missing" : asReport(standing);
+    const status: ReportStatus =
+      standing === null || statusRank(standing.status) === 0 ? "missing" : asReport(standing);
     if (isValidStatus(status) || (only && !only.has(status))) result.settled += 1;
     else if (status === "unjudged" && standing) result.judge.push({ line, try: standing.try });
     else result.run.push(line);

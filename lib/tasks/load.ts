@@ -1,6 +1,6 @@
 /** Loading every package of a folder, with everything that is wrong with any of them at once. Hashes nothing. */
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { discover, type TaskLocation } from "./discover.ts";
 import { codeOf, type Inventory, takeInventory } from "./inventory.ts";
 import { capabilityOf, clustersOf, counterpart, languageOf } from "./kinship.ts";
@@ -27,6 +27,8 @@ export interface LoadedFolder {
   packages: TaskPackage[];
   /** Everything found, in the order of files; those of packages are in here too. */
   problems: Problem[];
+  /** Task files of which no package could be made, under the id, or else the file's name, that they would have had. */
+  broken: { id: string; category: string; file: string; problems: Problem[] }[];
   /** Task files found: the packages there are, readable or not. */
   found: number;
   ok: number;
@@ -52,13 +54,19 @@ export function loadPackages(folder: string, options: LoadOptions): LoadedFolder
   const clusters = clustersOf(known.map(({ id, named }) => ({ id, twin: named })));
 
   const packages: TaskPackage[] = [];
-  const byCategory: LoadedFolder["byCategory"] = {};
+  const broken: LoadedFolder["broken"] = [];
+  const byCategory = new Map<string, { packages: number; ok: number }>();
   let ok = 0;
   for (const draft of drafts) {
     const { id, task } = draft;
-    const counts = (byCategory[draft.category] ??= { packages: 0, ok: 0 });
+    const counts = byCategory.get(draft.category) ?? { packages: 0, ok: 0 };
+    byCategory.set(draft.category, counts);
     counts.packages++;
-    if (id === null || task === null) continue;
+    if (id === null || task === null) {
+      const name = id ?? basename(draft.file).replace(/\.ya?ml$/i, "");
+      broken.push({ id: name, category: draft.category, file: draft.file, problems: draft.problems });
+      continue;
+    }
     if (task.twin !== undefined && !ids.has(task.twin)) {
       const near = nearest(task.twin, [...ids]);
       draft.problems.push({
@@ -95,7 +103,15 @@ export function loadPackages(folder: string, options: LoadOptions): LoadedFolder
     });
   }
   const problems = [...layout.problems, ...drafts.flatMap((draft) => draft.problems)];
-  return { root: layout.root, packages, problems, found: drafts.length, ok, byCategory };
+  return {
+    root: layout.root,
+    packages,
+    broken,
+    problems,
+    found: drafts.length,
+    ok,
+    byCategory: Object.fromEntries(byCategory),
+  };
 }
 
 interface Draft {
@@ -201,8 +217,8 @@ function readInjection(draft: Draft, options: LoadOptions): void {
   if (task !== null) missingAssets(task, draft, there, add);
   const injected = [
     ...["references/", "sources/"],
-    ...(task?.skills ?? []).map((name) => `skills/${name.replace(/\/$/, "")}/`),
-    ...(task?.services ?? []).map((service) => `services/${service.path.replace(/\/$/, "")}/`),
+    ...(task?.skills ?? []).map((name) => `skills/${name}/`),
+    ...(task?.services ?? []).map((service) => `services/${service.path}/`),
     ...(task?.pre_exec ?? []),
   ];
   for (const path of inventory.pointers) {
@@ -218,7 +234,6 @@ function missingAssets(
   there: (path: string) => boolean,
   add: (path: string, field: string, found: string, expected: string, severity?: Problem["severity"]) => void,
 ): void {
-  const bare = (path: string): string => path.replace(/\/$/, "");
   const need = (field: string, path: string, expected: string): void => {
     if (!there(path)) add(path, field, "no such file or folder", expected);
   };
@@ -226,16 +241,16 @@ function missingAssets(
     const field = `references.${index}`;
     if (!path.startsWith("references/")) add(path, field, path, "a path below references/");
     // The rubric is told of already.
-    else if (path !== "references/eval_rule.md") need(field, bare(path), "the reference that the task file lists");
+    else if (path !== "references/eval_rule.md") need(field, path, "the reference that the task file lists");
   });
   task.sources.forEach((path, index) => {
-    need(`sources.${index}`, `sources/${bare(path)}`, "the source that the task file lists");
+    need(`sources.${index}`, `sources/${path}`, "the source that the task file lists");
   });
   task.skills.forEach((name, index) => {
-    need(`skills.${index}`, `skills/${bare(name)}`, "the folder of the skill that the task file lists");
+    need(`skills.${index}`, `skills/${name}`, "the folder of the skill that the task file lists");
   });
   task.services.forEach((service, index) => {
-    need(`services.${index}`, `services/${bare(service.path)}`, `the folder of the service ${service.name}`);
+    need(`services.${index}`, `services/${service.path}`, `the folder of the service ${service.name}`);
   });
   task.pre_exec.forEach((path, index) => {
     need(`pre_exec.${index}`, path, "the script that the task file lists");

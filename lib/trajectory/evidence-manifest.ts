@@ -13,6 +13,8 @@ export const evidenceKind = z.enum([
   "probe",
   "screenshot",
   "raw-transcript",
+  /** What the agent's process printed. */
+  "output",
 ]);
 export type EvidenceKind = z.infer<typeof evidenceKind>;
 

@@ -9,6 +9,9 @@ export class Interrupted extends Error {
   }
 }
 
+/** One reason for all: making a DOMException each time costs more than the rest of an abort. */
+const noLongerWanted = "the result is no longer wanted";
+
 /**
  * @param work is handed a signal that fires as soon as its result is no longer wanted (or when it has given one)
  * @param limit milliseconds, and the error when they are over; null: no limit
@@ -28,7 +31,7 @@ export function bounded<T>(
       if (!open) return false;
       open = false;
       outer.removeEventListener("abort", interrupt);
-      inner.abort();
+      inner.abort(noLongerWanted);
       return true;
     };
     const interrupt = (): void => {

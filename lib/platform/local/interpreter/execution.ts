@@ -30,11 +30,15 @@ export class Execution {
   readonly id: string;
   readonly arn: string;
   readonly startedAt: number;
+  /** The part of the context object that stays the same. */
+  readonly context: JsonObject;
   /** Ended when the execution has: what it still does is interrupted. */
   readonly signal: AbortSignal;
   readonly result: Promise<ExecutionResult>;
   /** Executions that end with this one. */
   readonly children = new Set<Execution>();
+  /** Called in the moment it ends, before anybody can see the result. */
+  onEnd: (() => void) | null = null;
   endedAt: number | null = null;
   statesEntered = 0;
   retries = 0;
@@ -54,6 +58,14 @@ export class Execution {
     this.arn = `arn:aws:states:local:000000000000:stateMachine:${machine}`;
     this.id = `arn:aws:states:local:000000000000:execution:${machine}${label === null ? "" : `/${label}`}:${name}`;
     this.startedAt = around.clock.now();
+    this.context = {
+      Id: this.id,
+      Input: input,
+      Name: name,
+      RoleArn: "arn:aws:iam::000000000000:role/local",
+      StartTime: new Date(this.startedAt).toISOString(),
+      RedriveCount: 0,
+    };
     this.signal = this.#abort.signal;
     setMaxListeners(0, this.signal);
     this.result = new Promise((resolve) => {
@@ -65,18 +77,6 @@ export class Execution {
 
   get ended(): boolean {
     return this.endedAt !== null;
-  }
-
-  /** The part of the context object that stays the same. */
-  get context(): JsonObject {
-    return {
-      Id: this.id,
-      Input: this.input,
-      Name: this.name,
-      RoleArn: "arn:aws:iam::000000000000:role/local",
-      StartTime: new Date(this.startedAt).toISOString(),
-      RedriveCount: 0,
-    };
   }
 
   /**
@@ -106,10 +106,14 @@ export class Execution {
     this.endedAt = this.around.clock.now();
     const failed = outcome.status !== "SUCCEEDED";
     const [error, cause] = failed ? [outcome.error, outcome.cause] : [null, null];
-    this.tell({ type: "ExecutionEnded", status: outcome.status, error, cause });
-    for (const child of this.children) child.end({ status: "ABORTED", error: error ?? "", cause: cause ?? "" });
-    this.children.clear();
-    this.#abort.abort();
-    this.#settle({ ...outcome, statesEntered: this.statesEntered, retries: this.retries });
+    try {
+      this.tell({ type: "ExecutionEnded", status: outcome.status, error, cause });
+    } finally {
+      for (const child of this.children) child.end({ status: "ABORTED", error: error ?? "", cause: cause ?? "" });
+      this.children.clear();
+      this.onEnd?.();
+      this.#abort.abort("the execution has ended");
+      this.#settle({ ...outcome, statesEntered: this.statesEntered, retries: this.retries });
+    }
   }
 }

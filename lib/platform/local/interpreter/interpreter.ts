@@ -13,9 +13,15 @@
  *     await workflow.tokens.succeed(token, report);   // TaskTokens: "accepted" | "closed"
  *     await workflow.stop("attempt", name, "Proctor.Cancelled", "the operator stopped the sweep");
  *
+ * `admit` says whether tasks may start executions of a machine now: so a sweep is drained.
+ *
  * A machine is named in `startExecution.sync:2` by its name or by an ARN that ends in `:<name>`. Errors that handlers
  * throw are named by the Error's `name`; a task's cause is {"errorType", "errorMessage"} as JSON. An execution that has
  * ended leaves its name behind, which is refused from then on, and nothing else.
+ *
+ * What is not as in the cloud: the cause of a failed function has no stack; a function goes on after its task timed out
+ * only if it does not heed the signal; an answer to a token that is cut to 256 and 32,768 characters of error and cause
+ * is refused there; names are remembered as long as the process lives.
  */
 
 import { isDeepStrictEqual } from "node:util";
@@ -34,6 +40,11 @@ export interface InterpreterOptions {
   resources: Resources;
   clock: Clock;
   random: Random;
+  /**
+   * Whether a task may start an execution of this machine now; without it all may. One that may not fails its task with
+   * Proctor.NotAdmitted and leaves no trace, so that its name can be used later: so a sweep is drained.
+   */
+  admit?: (machine: string) => boolean;
   /** Called at once for each event; what it throws would end the execution, so it must not throw. */
   onEvent?: (event: HistoryEvent) => void;
 }
@@ -82,7 +93,13 @@ export class StatesInterpreter implements Workflow {
       resources,
       tokens: this.tokens,
       onEvent: options.onEvent ?? null,
-      startExecution: (machine, name, input) => this.#start(machine.slice(machine.lastIndexOf(":") + 1), name, input),
+      startExecution: (arn, name, input) => {
+        const machine = arn.slice(arn.lastIndexOf(":") + 1);
+        if (options.admit?.(machine) === false) {
+          throw new StateFailure("Proctor.NotAdmitted", `no further execution of ${machine} is started`);
+        }
+        return this.#start(machine, name, input);
+      },
     };
   }
 
@@ -132,10 +149,11 @@ export class StatesInterpreter implements Workflow {
     }
     const execution = new Execution(this.#around, machineName, name, machine.flow, input.value);
     this.#running.set(key, execution);
-    void runExecution(execution, machine.timeoutSeconds).then(() => {
+    execution.onEnd = () => {
       this.#running.delete(key);
       this.#ended.add(key);
-    });
+    };
+    void runExecution(execution, machine.timeoutSeconds);
     return execution;
   }
 }

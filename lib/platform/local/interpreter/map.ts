@@ -92,8 +92,8 @@ async function runDistributed(
       for (const child of open) child.end({ status: "ABORTED", error: "", cause: "the Map Run has ended" });
     });
     const sink = await writing(() => around.resources.openResults({ bucket: resultBucket, prefix, mapRun }));
+    const items = jsonLines(around.resources.readItems({ bucket, key }), `${bucket}/${key}`);
     try {
-      const items = jsonLines(around.resources.readItems({ bucket, key }), `${bucket}/${key}`);
       let started = 0;
       let failed = 0;
       let total: number | null = null;
@@ -143,6 +143,8 @@ async function runDistributed(
       // What has come in so far is kept where that is possible; the failure itself counts.
       await sink.close().catch(() => null);
       throw error;
+    } finally {
+      void items.return().catch(() => null);
     }
     const written = await writing(() => sink.close());
     return {

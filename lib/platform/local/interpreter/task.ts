@@ -44,9 +44,9 @@ export async function runTask(visit: Visit, state: TaskState): Promise<Outcome> 
       case "invokeWithToken":
         return invokeWithToken(execution, request, caller, token as string, heartbeat);
       case "runTask":
-        return called(() => around.resources.runTask(structuredClone(request), caller));
+        return called(() => around.resources.runTask(copyOf(request), caller));
       case "stopTask":
-        return called(() => around.resources.stopTask(structuredClone(request), caller));
+        return called(() => around.resources.stopTask(copyOf(request), caller));
       case "startExecution":
         return startExecution(execution, request, signal);
     }
@@ -73,7 +73,7 @@ async function called(call: () => Promise<unknown>): Promise<Data> {
   try {
     return fromOutside(answer);
   } catch (error) {
-    throw new StateFailure(errorNames.runtime, `an answer has no JSON: ${String(error)}`);
+    throw new StateFailure(errorNames.taskFailed, `an answer has no JSON: ${String(error)}`);
   }
 }
 
@@ -88,6 +88,11 @@ function cause(errorType: string, errorMessage: string): string {
   return JSON.stringify({ errorType, errorMessage }).slice(0, 32_768);
 }
 
+/** Data on its way out: whoever gets it may change it. */
+function copyOf(value: Json): Json {
+  return JSON.parse(JSON.stringify(value)) as Json;
+}
+
 function functionOf(request: JsonObject): string {
   if (typeof request.FunctionName === "string") return request.FunctionName;
   throw unexpected("Arguments.FunctionName", request.FunctionName ?? null, "a string");
@@ -96,7 +101,7 @@ function functionOf(request: JsonObject): string {
 async function invoke(execution: Execution, request: JsonObject, caller: Caller): Promise<Data> {
   const name = functionOf(request);
   const { value, bytes } = await called(() =>
-    execution.around.resources.invoke(name, structuredClone(request.Payload ?? {}), caller),
+    execution.around.resources.invoke(name, copyOf(request.Payload ?? {}), caller),
   );
   const response = { ExecutedVersion: "$LATEST", Payload: value, StatusCode: 200 };
   return { value: response, bytes: bytes + envelopeBytes };
@@ -115,7 +120,7 @@ function invokeWithToken(
   const { resources, tokens } = execution.around;
   return new Promise((resolve, reject) => {
     tokens.wait(token, heartbeat, caller.signal).then(resolve, reject);
-    called(() => resources.invoke(name, structuredClone(request.Payload ?? {}), caller)).catch(reject);
+    called(() => resources.invoke(name, copyOf(request.Payload ?? {}), caller)).catch(reject);
   });
 }
 

@@ -1,0 +1,45 @@
+/** `proctor abort <sweep>`: stops a sweep and all that it started. */
+
+import { closedWithoutResult } from "../../lib/attempt/attempt-row.ts";
+import { RealClock } from "../../lib/platform/local/real-clock.ts";
+import { CommandError, type CommandResult } from "../command.ts";
+import { isAlive } from "../sweeps/controller.ts";
+import { findSweep } from "../sweeps/find-sweep.ts";
+
+/** How long the process that runs the sweep has for stopping its executors and closing their rows. */
+const patienceMs = 60_000;
+const clock = new RealClock();
+
+export default async function abort(args: string[], options: Record<string, unknown>): Promise<CommandResult> {
+  const { runs, record } = await findSweep(String(args[0]), String(options.runs));
+  const { sweep } = record;
+  try {
+    const wasAlive = isAlive(record.controller, clock.now());
+    await runs.scores.requestAbort(sweep);
+    const giveUp = clock.now() + patienceMs;
+    for (let alive = wasAlive; alive; ) {
+      await clock.sleep(100);
+      alive = isAlive((await runs.scores.sweep(sweep))?.controller ?? null, clock.now());
+      if (alive && clock.now() > giveUp) {
+        throw new CommandError(
+          3,
+          `process ${record.controller?.pid} was told to stop ${sweep} and has not in ${patienceMs / 1000} s`,
+        );
+      }
+    }
+    // Tries that a killed process left open have nobody else who would close them.
+    let closed = 0;
+    for await (const row of runs.scores.rows(sweep)) {
+      if (row.status !== "running") continue;
+      const why = "aborted: no process ran this try any more";
+      if (await runs.scores.closeTry(closedWithoutResult(row, "cancelled", why, clock.now()))) closed += 1;
+    }
+    const text =
+      options.json === true
+        ? JSON.stringify({ sweep, stoppedProcess: wasAlive, closedTries: closed })
+        : `${sweep} is stopped${wasAlive ? "" : " (no process ran it)"}${closed > 0 ? `; ${closed} open tries closed as cancelled` : ""}`;
+    return { exitCode: 0, text };
+  } finally {
+    await runs.close();
+  }
+}

@@ -1,0 +1,28 @@
+/** `proctor demo`: a small sweep of real task packages with scripted models, from the packages to the scores. */
+import { join } from "node:path";
+import { installationRoot } from "../../lib/platform/local/launcher/bundles.ts";
+import { RealClock } from "../../lib/platform/local/real-clock.ts";
+import type { CommandResult } from "../command.ts";
+import { outcomeCode } from "../sweeps/outcome.ts";
+import report from "./report.ts";
+import { runSweepFile } from "./run.ts";
+
+export default async function demo(_args: string[], options: Record<string, unknown>): Promise<CommandResult> {
+  const started = new Date(new RealClock().now());
+  // A folder of its own for each demo, so that it always runs from the start.
+  const stamp = started.toISOString().replace(/[-:]|\..*$/g, "");
+  const runs = join(String(options.runs), `demo-${stamp}-${process.pid}`);
+  const write = (text: string): void => void process.stderr.write(text);
+  write("The models of this demo are scripted: files of turns. Their scores say nothing about any model.\n");
+  const outcome = await runSweepFile(join(installationRoot(), "sweeps", "demo", "sweep.yaml"), {
+    runs,
+    unisolated: false,
+    write,
+  });
+  const { planned, valid, statuses, elapsedMs } = outcome;
+  const exitCode = outcomeCode(outcome);
+  if (options.json === true) return { exitCode, text: JSON.stringify({ planned, valid, statuses, elapsedMs }) };
+  const table = await report([outcome.sweep], { ...options, runs });
+  const where = `${valid} of ${planned} attempts valid in ${(elapsedMs / 1000).toFixed(1)} s. Everything is in ${runs}.`;
+  return { exitCode, text: `${table.text}\n\n${where}` };
+}

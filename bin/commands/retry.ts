@@ -1,0 +1,53 @@
+/** `proctor retry <sweep>`: errors run again in a new try; what is unjudged is judged again from stored evidence. */
+import { errorStatus, reportStatus } from "../../lib/attempt/vocabulary.ts";
+import { nearest } from "../../lib/tasks/problem.ts";
+import { CommandError, type CommandResult } from "../command.ts";
+import { sweepSockets } from "../engine/sockets.ts";
+import { findSweep } from "../sweeps/find-sweep.ts";
+import { runGeneration } from "../sweeps/generation.ts";
+import { chooseLauncher } from "../sweeps/local-launcher.ts";
+import { localPorts } from "../sweeps/local-ports.ts";
+import { outcomeCode, outcomeOf, outcomeText } from "../sweeps/outcome.ts";
+import { latestGeneration } from "../sweeps/stored.ts";
+
+export default async function retry(args: string[], options: Record<string, unknown>): Promise<CommandResult> {
+  const only = new Set(
+    String(options.status)
+      .split(",")
+      .map((name) => statusOf(name.trim())),
+  );
+  const { runs, record } = await findSweep(String(args[0]), String(options.runs));
+  try {
+    const { sweep, planned } = await latestGeneration(runs.objects, record);
+    const result = await runGeneration({
+      ...localPorts(),
+      runs,
+      sockets: sweepSockets(runs.objectsRoot, record.sweep),
+      launcher: await chooseLauncher(planned, options.unisolated === true),
+      sweep: record.sweep,
+      digest: sweep.digest,
+      fixed: sweep.fixed,
+      capUsd: sweep.capUsd,
+      lanes: sweep.lanes,
+      planned,
+      only,
+      write: (text) => process.stderr.write(text),
+    });
+    const outcome = outcomeOf(record.sweep, planned, result);
+    const text = options.json === true ? JSON.stringify(outcome) : outcomeText(outcome);
+    return { exitCode: outcomeCode(outcome), text };
+  } finally {
+    await runs.close();
+  }
+}
+
+function statusOf(name: string): (typeof errorStatus.options)[number] {
+  const parsed = errorStatus.safeParse(name);
+  if (parsed.success) return parsed.data;
+  const near = nearest(name, errorStatus.options);
+  const why = reportStatus.safeParse(name).success ? "is not an error, so it is never run again" : "is no status";
+  throw new CommandError(
+    2,
+    `--status: ${name} ${why}; expected ${near ? `${near}, or another` : "one"} of ${errorStatus.options.join(", ")}`,
+  );
+}

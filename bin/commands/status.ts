@@ -1,0 +1,46 @@
+/** `proctor status <sweep>`: how far a sweep is, also beside the process that runs it. */
+
+import { RealClock } from "../../lib/platform/local/real-clock.ts";
+import type { CommandResult } from "../command.ts";
+import { isAlive } from "../sweeps/controller.ts";
+import { findSweep } from "../sweeps/find-sweep.ts";
+import { countStatuses } from "../sweeps/generation.ts";
+import { latestGeneration } from "../sweeps/stored.ts";
+
+export default async function status(args: string[], options: Record<string, unknown>): Promise<CommandResult> {
+  const { runs, record } = await findSweep(String(args[0]), String(options.runs));
+  try {
+    const { planned } = await latestGeneration(runs.objects, record);
+    const rows = [];
+    for await (const row of runs.scores.rows(record.sweep)) rows.push(row);
+    const controller = isAlive(record.controller, new RealClock().now()) ? record.controller : null;
+    const running = rows.filter((row) => row.status === "running" && row.generation === record.generation).length;
+    const statuses = countStatuses(planned, rows, controller !== null);
+    const result = {
+      sweep: record.sweep,
+      generation: record.generation,
+      planned: planned.length,
+      statuses,
+      running: controller === null ? 0 : running,
+      usd: { spent: record.spentUsd, reserved: record.reservedUsd, cap: record.capUsd },
+      controller:
+        controller === null ? null : { pid: controller.pid, host: controller.host, startedAt: controller.startedAt },
+      abortRequested: record.abortRequested,
+    };
+    if (options.json === true) return { exitCode: 0, text: JSON.stringify(result) };
+    const cap = record.capUsd === null ? "no cap" : `cap $${record.capUsd}`;
+    return {
+      exitCode: 0,
+      text: [
+        `sweep ${result.sweep}, generation ${result.generation}: ${result.planned} attempts planned`,
+        controller === null
+          ? "no process runs it"
+          : `process ${controller.pid} on ${controller.host} runs it, ${running} tries open`,
+        ...Object.entries(statuses).map(([name, count]) => `  ${name.padEnd(20)} ${count}`),
+        `$${record.spentUsd.toFixed(4)} spent, $${record.reservedUsd.toFixed(4)} reserved, ${cap}`,
+      ].join("\n"),
+    };
+  } finally {
+    await runs.close();
+  }
+}

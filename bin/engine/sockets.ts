@@ -1,0 +1,37 @@
+/** Where this machine's Unix sockets stand: a short path, the same each time, that nobody else can enter. */
+import { createHash } from "node:crypto";
+import { lstatSync, mkdirSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { CommandError } from "../command.ts";
+
+/** Longest path of a Unix socket that every system takes, in bytes. */
+const longestPath = 100;
+
+export interface SweepSockets {
+  /** Takes answers to turn tokens. */
+  tokens: string;
+  /** Serves scripted models. */
+  models: string;
+}
+
+/**
+ * The sockets of one sweep in one folder of runs. The names are made from both, so that a line of a manifest is the same
+ * after a restart, and a process that was killed leaves nothing that its successor does not use again.
+ * @throws CommandError when the folder belongs to somebody else
+ */
+export function sweepSockets(runsFolder: string, sweep: string): SweepSockets {
+  const user = process.getuid?.() ?? 0;
+  const folder = join(tmpdir(), `proctor-${user}`);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const found = lstatSync(folder);
+  if (!found.isDirectory() || found.uid !== user || (found.mode & 0o077) !== 0) {
+    throw new CommandError(3, `${folder} is not a folder of yours alone; remove it, or set TMPDIR to another place`);
+  }
+  const name = createHash("sha256").update(`${runsFolder}\0${sweep}`).digest("hex").slice(0, 16);
+  const sockets = { tokens: join(folder, `${name}.tokens`), models: join(folder, `${name}.models`) };
+  if (Buffer.byteLength(sockets.tokens) > longestPath) {
+    throw new CommandError(3, `${folder} is too long a path for sockets; set TMPDIR to a shorter one`);
+  }
+  return sockets;
+}

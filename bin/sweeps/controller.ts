@@ -1,0 +1,28 @@
+/** Which process runs a sweep, and whether it still does. */
+import { hostname } from "node:os";
+import type { SweepRecord } from "../../lib/platform/ports.ts";
+
+/** A controller tells of itself every second; after this silence another may take its place. */
+const silenceMs = 60_000;
+
+export function ownController(now: number, startedAt: number): NonNullable<SweepRecord["controller"]> {
+  return {
+    pid: process.pid,
+    host: hostname(),
+    startedAt: new Date(startedAt).toISOString(),
+    heartbeatAt: new Date(now).toISOString(),
+  };
+}
+
+/** True while the process that a sweep names runs it. A number of a process that ended may belong to another by now, so its word has to be fresh too. */
+export function isAlive(controller: SweepRecord["controller"], now: number): boolean {
+  if (controller === null) return false;
+  if (now - Date.parse(controller.heartbeatAt) > silenceMs) return false;
+  if (controller.host !== hostname()) return true;
+  try {
+    process.kill(controller.pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}

@@ -1,0 +1,192 @@
+/**
+ * One generation of a sweep on this machine: what has no valid row is run, what is unjudged is judged again, and the
+ * rows are compacted. The same call resumes: a finished attempt is never touched.
+ */
+import type { ReportStatus } from "../../lib/attempt/vocabulary.ts";
+import { manifestKey } from "../../lib/firewall/keys.ts";
+import type { Runs } from "../../lib/platform/local/open-runs.ts";
+import type { Clock, Random, Secrets, SweepRecord } from "../../lib/platform/ports.ts";
+import type { ScoreRow } from "../../lib/results/score-row.ts";
+import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
+import { remaining, rowsByAttempt, standingRow } from "../../lib/sweep/resume.ts";
+import { CommandError } from "../command.ts";
+import { Engine } from "../engine/engine.ts";
+import type { SweepSockets } from "../engine/sockets.ts";
+import { isAlive, ownController } from "./controller.ts";
+import { interruptible } from "./interrupts.ts";
+import { judgeAgain } from "./judge-again.ts";
+import type { ChosenLauncher } from "./local-launcher.ts";
+import { type Progress, plainProgress } from "./progress.ts";
+import { storeGeneration } from "./stored.ts";
+
+export interface GenerationRequest {
+  runs: Runs;
+  sockets: SweepSockets;
+  launcher: ChosenLauncher;
+  clock: Clock;
+  random: Random;
+  secrets: Secrets;
+  sweep: string;
+  digest: string;
+  fixed: string;
+  capUsd: number | null;
+  lanes: readonly { lane: string; model: string; concurrency: number }[];
+  /** Every attempt of the sweep, finished ones too. */
+  planned: readonly ManifestLine[];
+  /** Only attempts of these statuses are taken up; without it all that have no valid row. */
+  only?: ReadonlySet<ReportStatus>;
+  write(text: string): void;
+}
+
+export interface GenerationResult {
+  generation: number;
+  planned: number;
+  rows: ScoreRow[];
+  /** Why it ended before everything was done; null when nothing stopped it. */
+  stopped: "drained" | "cancelled" | null;
+  elapsedMs: number;
+}
+
+/** @throws CommandError when another process runs the sweep */
+export async function runGeneration(request: GenerationRequest): Promise<GenerationResult> {
+  const { runs, clock, sweep } = request;
+  const started = clock.now();
+  const record = await runs.scores.sweep(sweep);
+  refuseSecondController(record, clock.now());
+  const generation = (record?.generation ?? 0) + 1;
+  const claimed = await runs.scores.startGeneration(record?.generation ?? 0, {
+    sweep,
+    generation,
+    digest: request.digest,
+    fixed: request.fixed,
+    capUsd: request.capUsd,
+    planned: request.planned.length,
+    controller: ownController(clock.now(), started),
+  });
+  if (!claimed) throw new CommandError(2, `another process has just started the sweep ${sweep}`);
+
+  try {
+    const stopped = await execute(request, generation, started);
+    const rows = await all(runs.scores.rows(sweep));
+    return { generation, planned: request.planned.length, rows, stopped, elapsedMs: clock.now() - started };
+  } finally {
+    const now = await runs.scores.sweep(sweep);
+    if (now?.generation === generation) await runs.scores.heartbeat(sweep, null);
+  }
+}
+
+async function execute(
+  request: GenerationRequest,
+  generation: number,
+  started: number,
+): Promise<GenerationResult["stopped"]> {
+  const { runs, clock, sweep } = request;
+  const todo = remaining(request.planned, await all(runs.scores.rows(sweep)), generation, request.only);
+  const progress = plainProgress(todo.run.length + todo.judge.length, request.write);
+  if (request.launcher.warning !== null) progress.say(request.launcher.warning);
+  progress.say(
+    `sweep ${sweep}, generation ${generation}: ${request.planned.length} attempts planned, ${todo.settled} settled, ` +
+      `${todo.run.length} to run, ${todo.judge.length} to judge again`,
+  );
+  const engine = await Engine.open({
+    ...request,
+    openLauncher: request.launcher.open,
+    onAttemptEnded: (line) => void reportEnd(request, line, progress),
+  });
+  const interrupts = interruptible(engine, progress, {
+    clock,
+    alive: async () => {
+      await runs.scores.heartbeat(sweep, ownController(clock.now(), started));
+      const now = await runs.scores.sweep(sweep);
+      if (now?.generation !== generation) return "another process has taken the sweep over";
+      return now.abortRequested ? "the sweep was aborted" : null;
+    },
+  });
+  try {
+    const again = await judgeAgain(engine, todo.judge, { runs, progress, concurrency: totalConcurrency(request) });
+    const lines = [...todo.run, ...again];
+    const lanes = request.lanes
+      .map((lane) => ({ ...lane, lines: lines.filter((line) => line.model.name === lane.model) }))
+      .filter((lane) => lane.lines.length > 0);
+    await storeGeneration(
+      runs.objects,
+      {
+        v: 1,
+        sweep,
+        generation,
+        digest: request.digest,
+        fixed: request.fixed,
+        capUsd: request.capUsd,
+        lanes: request.lanes.map(({ lane, model, concurrency }) => ({ lane, model, concurrency })),
+        planned: request.planned.length,
+      },
+      request.planned.map((line) => ({ ...line, generation })),
+      new Map(lanes.map(({ lane, lines: shard }) => [lane, shard])),
+    );
+    if (lanes.length > 0 && !engine.isDraining) {
+      const input = { v: 1, sweep, generation, lanes: lanes.map((lane) => laneInput(sweep, generation, lane)) };
+      const ended = await engine.execute("sweep", `sweep-g${String(generation).padStart(2, "0")}`, input);
+      if (ended.status === "FAILED" || ended.status === "TIMED_OUT") {
+        throw new CommandError(3, `the sweep's execution ended: ${ended.error}: ${ended.cause}`);
+      }
+    } else {
+      await engine.functions.byName.compact({ v: 1, sweep, generation });
+    }
+    return interrupts.stopped();
+  } finally {
+    interrupts.end();
+    await engine.close();
+  }
+}
+
+const laneInput = (
+  sweep: string,
+  generation: number,
+  { lane, concurrency }: { lane: string; concurrency: number },
+): { lane: string; manifestKey: string; concurrency: number } => ({
+  lane,
+  manifestKey: manifestKey(sweep, generation, lane).key,
+  concurrency,
+});
+
+const totalConcurrency = (request: GenerationRequest): number =>
+  request.lanes.reduce((sum, lane) => sum + lane.concurrency, 0);
+
+function refuseSecondController(record: SweepRecord | null, now: number): void {
+  if (record?.controller && isAlive(record.controller, now)) {
+    const { pid, host } = record.controller;
+    throw new CommandError(
+      2,
+      `the sweep ${record.sweep} is being run by process ${pid} on ${host}; ` +
+        `\`proctor status ${record.sweep}\` shows it, \`proctor abort ${record.sweep}\` stops it`,
+    );
+  }
+}
+
+async function reportEnd(request: GenerationRequest, line: ManifestLine, progress: Progress): Promise<void> {
+  const tries = await request.runs.scores.tries(line.sweep, line.attempt);
+  progress.ended(standingRow(tries));
+}
+
+async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const item of items) found.push(item);
+  return found;
+}
+
+/** Statuses of every planned attempt, as a report counts them. */
+export function countStatuses(
+  planned: readonly ManifestLine[],
+  rows: readonly ScoreRow[],
+  running: boolean,
+): Partial<Record<ReportStatus, number>> {
+  const byAttempt = rowsByAttempt(rows);
+  const counts: Partial<Record<ReportStatus, number>> = {};
+  for (const line of planned) {
+    const row = standingRow(byAttempt.get(line.attempt) ?? []);
+    const status: ReportStatus =
+      row === null || row.status === "running" ? (running ? "pending" : "missing") : row.status;
+    counts[status] = (counts[status] ?? 0) + 1;
+  }
+  return counts;
+}

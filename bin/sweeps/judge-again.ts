@@ -1,0 +1,29 @@
+/** Judges unjudged tries again, from their stored evidence, without running anything. */
+import type { Runs } from "../../lib/platform/local/open-runs.ts";
+import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
+import { standingRow } from "../../lib/sweep/resume.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Progress } from "./progress.ts";
+
+/** The lines whose executor would have to go on: their try is closed, and they are to be run again. */
+export async function judgeAgain(
+  engine: Engine,
+  unjudged: readonly { line: ManifestLine; try: number }[],
+  at: { runs: Runs; progress: Progress; concurrency: number },
+): Promise<ManifestLine[]> {
+  const again: ManifestLine[] = [];
+  const queue = [...unjudged];
+  const work = async (): Promise<void> => {
+    for (let next = queue.shift(); next && !engine.isDraining; next = queue.shift()) {
+      const { line } = next;
+      const before = (await at.runs.scores.tries(line.sweep, line.attempt)).find((row) => row.try === next?.try);
+      const name = `${line.attempt}-t${next.try}-g${line.generation}`;
+      await engine.execute("judge", name, { v: 1, line, try: next.try, turns: before?.turns ?? 1 });
+      const row = standingRow(await at.runs.scores.tries(line.sweep, line.attempt));
+      if (row !== null && (row.valid || row.status === "unjudged")) at.progress.ended(row);
+      else again.push(line);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(at.concurrency, queue.length) }, work));
+  return again;
+}

@@ -1,0 +1,48 @@
+/** A sweep as it is stored with its generations: written once when one starts, read to go on, to report, to retry. */
+import { Readable } from "node:stream";
+import { manifestLines } from "../../lambdas/manifest-lines.ts";
+import { manifestKey, planKey, sweepFileKey } from "../../lib/firewall/keys.ts";
+import { type ObjectStore, StoreError, type SweepRecord } from "../../lib/platform/ports.ts";
+import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
+import { type StoredSweep, storedSweep } from "../../lib/sweep/stored-sweep.ts";
+import { CommandError } from "../command.ts";
+
+const jsonl = (lines: readonly ManifestLine[]): Readable =>
+  Readable.from(lines.map((line) => `${JSON.stringify(line)}\n`));
+
+/** Writes plan and shards of a generation, and sweep.json last: a generation without it did not start. */
+export async function storeGeneration(
+  store: ObjectStore,
+  sweep: StoredSweep,
+  planned: readonly ManifestLine[],
+  shards: ReadonlyMap<string, readonly ManifestLine[]>,
+): Promise<void> {
+  await store.create(planKey(sweep.sweep, sweep.generation), jsonl(planned));
+  for (const [lane, lines] of shards)
+    await store.create(manifestKey(sweep.sweep, sweep.generation, lane), jsonl(lines));
+  await store.create(sweepFileKey(sweep.sweep, sweep.generation), `${JSON.stringify(sweep, null, 1)}\n`);
+}
+
+/** The latest generation that started, with every attempt that it planned. */
+export async function latestGeneration(
+  store: ObjectStore,
+  record: SweepRecord,
+): Promise<{ sweep: StoredSweep; planned: ManifestLine[] }> {
+  for (let generation = record.generation; generation > 0; generation--) {
+    const name = sweepFileKey(record.sweep, generation);
+    try {
+      const sweep = storedSweep.parse(JSON.parse(Buffer.from(await store.get(name)).toString("utf8")));
+      const planned: ManifestLine[] = [];
+      for await (const read of manifestLines(store, planKey(record.sweep, generation))) {
+        if (read.kind === "bad") {
+          throw new CommandError(3, `${planKey(record.sweep, generation).key}: line ${read.number} ${read.reason}`);
+        }
+        planned.push(read.line);
+      }
+      return { sweep, planned };
+    } catch (error) {
+      if (!(error instanceof StoreError && error.code === "not_found")) throw error;
+    }
+  }
+  throw new CommandError(2, `the sweep ${record.sweep} has no plan: it never started; run it with its sweep file`);
+}

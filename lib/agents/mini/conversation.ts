@@ -1,0 +1,175 @@
+/** mini's loop: ask, run the tools that were called, tell the results, until the model ends with a plain message. */
+import type OpenAI from "openai";
+import type { MiniJob } from "./job.ts";
+import { miniTools, systemPrompt } from "./prompt.ts";
+import { callTool, type ToolPlace } from "./tools.ts";
+import type { MiniLine, MiniToolCall } from "./transcript.ts";
+
+type Message = OpenAI.Chat.Completions.ChatCompletionMessageParam;
+
+export interface Conversation {
+  job: MiniJob;
+  client: OpenAI;
+  place: ToolPlace;
+  /** Lines of earlier turns. */
+  before: readonly MiniLine[];
+  /** Keeps a line: the transcript is written as it happens. */
+  keep(line: MiniLine): void;
+  /** Prints progress. */
+  say(text: string): void;
+  now(): number;
+}
+
+/** @returns the exit code: 0 the model ended its turn, 1 the API failed after its retries, 3 too many steps */
+export async function converse(conversation: Conversation): Promise<0 | 1 | 3> {
+  const { job, keep, say, now } = conversation;
+  const messages: Message[] = [
+    { role: "system", content: systemPrompt(job.workspace) },
+    ...conversation.before.flatMap(messageOf),
+  ];
+  closeOpenCalls(messages);
+  const add = (line: MiniLine): void => {
+    keep(line);
+    messages.push(...messageOf(line));
+  };
+  add({ type: "user", ts: now(), turn: job.turn, content: job.message });
+  for (let step = 0; step < job.options.maxSteps; step++) {
+    let answer: Answer;
+    try {
+      answer = await ask(conversation, messages);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      keep({ type: "error", ts: now(), turn: job.turn, message: `the model could not be asked: ${message}` });
+      say(`error: ${message}\n`);
+      return 1;
+    }
+    add({ type: "assistant", ts: now(), turn: job.turn, ...answer });
+    if (answer.content) say(`${answer.content}\n`);
+    if (!answer.tool_calls) return 0;
+    for (const call of answer.tool_calls) {
+      say(`[${call.function.name}]\n`);
+      const result = await callTool(call.function.name, call.function.arguments, conversation.place);
+      add({
+        type: "tool",
+        ts: now(),
+        turn: job.turn,
+        tool_call_id: call.id,
+        name: call.function.name,
+        content: result.text,
+        is_error: result.isError,
+      });
+    }
+  }
+  keep({ type: "error", ts: now(), turn: job.turn, message: `no end after ${job.options.maxSteps} steps` });
+  return 3;
+}
+
+type Answer = Pick<Extract<MiniLine, { type: "assistant" }>, "content" | "tool_calls" | "finish_reason" | "usage">;
+
+function messageOf(line: MiniLine): Message[] {
+  switch (line.type) {
+    case "user":
+      return [{ role: "user", content: line.content }];
+    case "assistant":
+      return [
+        { role: "assistant", content: line.content, ...(line.tool_calls ? { tool_calls: line.tool_calls } : {}) },
+      ];
+    case "tool":
+      return [{ role: "tool", tool_call_id: line.tool_call_id, content: line.content }];
+    case "error":
+      return [];
+  }
+}
+
+/** A turn that was cut can leave calls without results, which the API refuses: they are answered. */
+function closeOpenCalls(messages: Message[]): void {
+  const answered = new Set(messages.flatMap((message) => (message.role === "tool" ? [message.tool_call_id] : [])));
+  for (let at = messages.length - 1; at >= 0; at--) {
+    const message = messages[at];
+    if (message?.role !== "assistant" || !message.tool_calls) continue;
+    const open = message.tool_calls.filter((call) => !answered.has(call.id));
+    messages.splice(
+      at + 1,
+      0,
+      ...open.map((call): Message => ({ role: "tool", tool_call_id: call.id, content: "[interrupted]" })),
+    );
+  }
+}
+
+async function ask({ client, job }: Conversation, messages: Message[]): Promise<Answer> {
+  const request = {
+    model: job.model,
+    messages,
+    tools: miniTools,
+    ...(job.options.temperature === undefined ? {} : { temperature: job.options.temperature }),
+    ...(job.options.reasoningEffort === undefined ? {} : { reasoning_effort: job.options.reasoningEffort }),
+  };
+  if (!job.options.stream) {
+    const completion = await client.chat.completions.create(request);
+    const choice = completion.choices?.[0];
+    if (!choice?.message) throw new Error("the model's answer has no choice");
+    const calls = (choice.message.tool_calls ?? []).flatMap((call): MiniToolCall[] =>
+      call.type === "function"
+        ? [
+            {
+              id: call.id,
+              type: "function",
+              function: { name: call.function.name, arguments: call.function.arguments },
+            },
+          ]
+        : [],
+    );
+    return answerOf(choice.message.content ?? null, calls, choice.finish_reason ?? null, completion.usage);
+  }
+  const stream = await client.chat.completions.create({
+    ...request,
+    stream: true,
+    stream_options: { include_usage: true },
+  });
+  let content: string | null = null;
+  let finish: string | null = null;
+  let used: OpenAI.CompletionUsage | undefined;
+  const calls: MiniToolCall[] = [];
+  for await (const chunk of stream) {
+    if (chunk.usage) used = chunk.usage;
+    const choice = chunk.choices[0];
+    if (!choice) continue;
+    if (choice.finish_reason) finish = choice.finish_reason;
+    if (choice.delta.content) content = (content ?? "") + choice.delta.content;
+    for (const part of choice.delta.tool_calls ?? []) {
+      calls[part.index] ??= {
+        id: part.id ?? `call-${part.index}`,
+        type: "function",
+        function: { name: "", arguments: "" },
+      };
+      const call = calls[part.index];
+      if (!call) continue;
+      call.function.name += part.function?.name ?? "";
+      call.function.arguments += part.function?.arguments ?? "";
+    }
+  }
+  if (finish === null) throw new Error("the model's answer broke off");
+  return answerOf(content, calls.filter(Boolean), finish, used);
+}
+
+function answerOf(
+  content: string | null,
+  calls: MiniToolCall[],
+  finish: string | null,
+  used: OpenAI.CompletionUsage | undefined,
+): Answer {
+  return {
+    content,
+    finish_reason: finish,
+    ...(calls.length > 0 ? { tool_calls: calls } : {}),
+    ...(used
+      ? {
+          usage: {
+            input: used.prompt_tokens ?? 0,
+            cached: used.prompt_tokens_details?.cached_tokens ?? 0,
+            output: used.completion_tokens ?? 0,
+          },
+        }
+      : {}),
+  };
+}

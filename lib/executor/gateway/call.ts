@@ -1,0 +1,189 @@
+/**
+ * One model call of the agent: admitted by the caps, sent to the provider, its answer passed on, its cost settled and the
+ * whole of it recorded. What a provider may do wrong ends in a status, never in an exception.
+ */
+import type { ServerResponse } from "node:http";
+import type { ModelCallStatus, Tokens, Usage } from "../../attempt/usage.ts";
+import type { Random } from "../../platform/ports.ts";
+import type { CallLog, ModelCallRecord } from "./call-log.ts";
+import { estimateInput, estimateText } from "./estimate.ts";
+import { type ChatBody, type Exchange, type ExchangeWorld, exchangeOnce } from "./exchange.ts";
+import type { Meter } from "./meter.ts";
+import { refuse, sendError } from "./openai-errors.ts";
+
+/** What a turn's calls share. */
+export interface CallWorld extends ExchangeWorld {
+  turn: number;
+  model: string;
+  /** The parameter that limits output where a request names none. */
+  outputParameter: "max_tokens" | "max_completion_tokens";
+  meter: Meter;
+  log: CallLog;
+  random: Random;
+  /** Aborted when the turn is closed. */
+  closed: AbortSignal;
+  /** Milliseconds since 1970: no wait for a provider goes beyond. */
+  deadline: number;
+  /** Says that something happened: the watchdog's sign of life. */
+  alive(): void;
+  /** Resolves when another call has ended. */
+  anotherEnd(): Promise<void>;
+}
+
+/** 429 is waited out so often, and so long in all, for one call; what remains is the agent's to see. */
+export const maxRateLimitRetries = 8;
+export const maxRateLimitWaitMs = 120_000;
+/** A call that its caller gave up counts as the provider's timeout after that much silence. */
+export const silentAfterMs = 60_000;
+
+const noTokens: Tokens = { input: 0, cached: 0, output: 0 };
+
+export async function runCall(
+  world: CallWorld,
+  number: number,
+  body: ChatBody,
+  response: ServerResponse,
+): Promise<void> {
+  const started = world.clock.now();
+  const stream = body.stream === true;
+  const input = estimateInput(body);
+  const record = (
+    status: ModelCallStatus,
+    rest: Pick<ModelCallRecord, "httpStatus" | "request" | "response" | "error" | "tokens" | "usd"> &
+      Partial<Pick<ModelCallRecord, "waited" | "estimated">>,
+  ): Promise<void> =>
+    world.log.add({
+      v: 1,
+      call: number,
+      turn: world.turn,
+      model: world.model,
+      started: new Date(started).toISOString(),
+      ms: world.clock.now() - started,
+      status,
+      stream,
+      waited: [],
+      estimated: false,
+      ...rest,
+    });
+
+  const gone = new AbortController();
+  response.once("close", () => {
+    if (!response.writableFinished) gone.abort();
+  });
+  const cut = AbortSignal.any([gone.signal, world.closed]);
+
+  const wanted = smallest(body.max_tokens, body.max_completion_tokens);
+  const choices = typeof body.n === "number" && Number.isInteger(body.n) && body.n > 0 ? body.n : 1;
+  let admission = world.meter.admit(input, wanted, choices);
+  while (admission.kind === "wait" && !cut.aborted) {
+    await Promise.race([world.anotherEnd(), onAbort(cut)]);
+    admission = world.meter.admit(input, wanted, choices);
+  }
+  if (admission.kind !== "admitted") {
+    const status = admission.kind === "capped" ? "capped" : "cancelled";
+    await record(status, { httpStatus: null, request: body, response: null, error: null, tokens: noTokens, usd: 0 });
+    if (status === "capped") refuse(response, "capped");
+    return;
+  }
+
+  const request = upstreamBody(body, stream, admission.maxOutput, world.outputParameter);
+  const text = JSON.stringify(request);
+  const waited: ModelCallRecord["waited"] = [];
+  let waitedMs = 0;
+  let lastByte = started;
+  const seen = (): void => {
+    lastByte = world.clock.now();
+    world.alive();
+  };
+
+  let exchange: Exchange;
+  for (;;) {
+    world.alive();
+    exchange = await exchangeOnce(world, text, stream, body, response, cut, seen);
+    if (exchange.kind !== "fault" || exchange.fault.status !== "rate_limited" || exchange.partial) break;
+    const wait = exchange.fault.retryAfterMs ?? backOff(waited.length, world.random);
+    const tooLate = world.clock.now() + wait >= world.deadline || waitedMs + wait > maxRateLimitWaitMs;
+    if (waited.length >= maxRateLimitRetries || tooLate) break;
+    await world.clock.sleep(wait, cut);
+    if (cut.aborted) break;
+    waited.push({ status: exchange.fault.status, ms: wait });
+    waitedMs += wait;
+  }
+
+  const { status, used, estimated } = outcome(exchange, input.likely, world.clock.now() - lastByte);
+  const usage: Usage = admission.settle(used);
+  await record(status, {
+    httpStatus: exchange.kind === "cancelled" ? null : exchange.httpStatus,
+    request,
+    response: exchange.kind === "fault" ? (exchange.partial?.response ?? null) : exchange.response,
+    error: exchange.kind === "fault" ? exchange.fault.message : null,
+    tokens: { input: usage.input, cached: usage.cached, output: usage.output },
+    usd: usage.usd,
+    waited,
+    estimated,
+  });
+  world.alive();
+  if (exchange.kind === "fault" && !cut.aborted) {
+    if (response.headersSent) response.destroy();
+    else sendError(response, exchange.fault, exchange.httpStatus, exchange.body);
+  } else if (!response.writableEnded) {
+    if (exchange.kind === "completed") response.end();
+    else response.destroy();
+  }
+}
+
+function outcome(
+  exchange: Exchange,
+  likelyInput: number,
+  silentMs: number,
+): { status: ModelCallStatus; used: Tokens; estimated: boolean } {
+  const estimate = (part: { tokens: Tokens | null; text: string }) => ({
+    used: part.tokens ?? { input: likelyInput, cached: 0, output: estimateText(part.text) },
+    estimated: part.tokens === null,
+  });
+  switch (exchange.kind) {
+    case "completed":
+      return { status: "ok", ...estimate(exchange) };
+    case "cancelled":
+      return { status: silentMs >= silentAfterMs ? "timeout" : "cancelled", ...estimate(exchange) };
+    case "fault":
+      return exchange.partial
+        ? { status: exchange.fault.status, ...estimate(exchange.partial) }
+        : { status: exchange.fault.status, used: noTokens, estimated: false };
+  }
+}
+
+/** Full jitter over a doubling interval: 1, 2, 4 … 30 s. */
+function backOff(retry: number, random: Random): number {
+  return Math.round(Math.min(30_000, 1000 * 2 ** retry) * (0.5 + 0.5 * random.unit()));
+}
+
+function smallest(...limits: unknown[]): number | null {
+  const given = limits.filter((limit): limit is number => typeof limit === "number" && limit >= 1);
+  return given.length === 0 ? null : Math.floor(Math.min(...given));
+}
+
+function upstreamBody(
+  body: ChatBody,
+  stream: boolean,
+  maxOutput: number | null,
+  outputParameter: CallWorld["outputParameter"],
+): ChatBody {
+  const request: ChatBody = { ...body };
+  if (maxOutput !== null) {
+    const given = (["max_tokens", "max_completion_tokens"] as const).filter((name) => typeof body[name] === "number");
+    for (const name of given.length > 0 ? given : [outputParameter]) request[name] = maxOutput;
+  }
+  if (stream) {
+    const options = typeof body.stream_options === "object" && body.stream_options !== null ? body.stream_options : {};
+    request.stream_options = { ...options, include_usage: true };
+  }
+  return request;
+}
+
+function onAbort(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,12 @@
+/** How a role's function says no: the error's name is what a state machine catches. */
+import { machineFaults } from "../attempt/functions.ts";
+
+/** No verdict could be had; never the agent's fault. The attempt ends as `unjudged`, to be judged later from stored evidence. */
+export class UnjudgedError extends Error {
+  override readonly name = machineFaults.unjudged;
+}
+
+/** The user simulator's model cannot answer at all (no key, no credit, refused); the try ends as an infra fault. */
+export class SimulatorSilentError extends Error {
+  override readonly name = machineFaults.simulatorSilent;
+}
