@@ -126,7 +126,10 @@ export interface ScoreTable {
   requestAbort(sweep: string): Promise<boolean>;
   /** The next compaction number, given out once. */
   nextCompaction(sweep: string): Promise<number>;
-  /** Adds to `reservedUsd` while reserved + spent + usd <= cap. False: the cap holds it back. */
+  /**
+   * Adds to `reservedUsd` while reserved + spent + usd <= cap. False: the cap holds it back. Less than 0 gives back what
+   * was reserved for a try that did not open. @throws StoreError not_found for a sweep that was never started
+   */
   reserve(sweep: string, usd: number): Promise<boolean>;
 
   /** Opens a try: its `running` row, and its lease, both or neither. False: that try exists. */

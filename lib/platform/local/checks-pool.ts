@@ -10,7 +10,7 @@ import { type CheckJob, type CheckOutcome, checkOutcome } from "../../roles/chec
 import type { CheckRunner } from "../ports.ts";
 
 export interface ChecksPoolOptions {
-  /** Workers that run at once. */
+  /** Workers that run at once: with two, one that hangs does not hold up every other attempt. */
   workers?: number;
   /** How long one check may take. */
   checkSeconds?: number;
@@ -47,7 +47,7 @@ class WorkerPool implements ChecksPool {
   #closed = false;
 
   constructor(options: ChecksPoolOptions) {
-    this.#limit = options.workers ?? 1;
+    this.#limit = options.workers ?? 2;
     this.#checkMs = (options.checkSeconds ?? 5) * 1000;
     this.#megabytes = options.megabytes ?? 256;
     this.#file = options.worker ?? bundledWorker();

@@ -245,7 +245,11 @@ for (const [task, folder] of [
         [0, 0],
       ]) {
         const result = await score(task, folder, move({ row, col, reasoning: why }), { CP2: 1 });
-        expect(result).toEqual({ credits: { CP1: 0, CP3: 1 }, caps: ["wrong_move"], score: 0.45 });
+        expect(result).toEqual({
+          credits: { CP1: 0, CP3: 1 },
+          caps: ["wrong_move", "right_idea_wrong_cell"],
+          score: 0.45,
+        });
       }
     });
 
