@@ -1,7 +1,8 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { weightedScore } from "../../../lib/attempt/credit.ts";
+import { parseRubric } from "../../../lib/attempt/rubric.ts";
 import { evaluateChecks } from "../../../lib/roles/checks/evaluate.ts";
 import { checksOf, type Files, inThread, readerOf, repository } from "./turn-of-files.ts";
 
@@ -13,6 +14,22 @@ async function score(task: string, folder: string, files: Files, judged: Record<
   const credits = Object.fromEntries(turn.checkpoints.map(({ id, credit }) => [id, credit]));
   return { credits, caps: turn.caps.map(({ id }) => id), score: weightedScore(all, turn.caps).score };
 }
+
+describe("shipped checks", () => {
+  for (const file of readdirSync(join(repository, "checks"))) {
+    it(`${file} has the weights of §5 and the caps of §6`, () => {
+      const task = file.slice(0, -".yaml".length);
+      const folder = task.startsWith("task_202") ? "202_exploration_zh" : "102_exploration";
+      const references = join(repository, "test/fixtures/uniclawbench/injection", folder, task, "references");
+      const rubric = parseRubric(readFileSync(join(references, "eval_rule.md"), "utf8"));
+      const checks = checksOf(readFileSync(join(repository, "checks", file), "utf8"));
+      const weights = (points: readonly { id: string; weight: number }[] | null): unknown =>
+        points?.map(({ id, weight }) => [id, weight]);
+      expect(weights(checks.checkpoints)).toEqual(weights("checkpoints" in rubric ? rubric.checkpoints : null));
+      expect(checks.caps.map(({ max }) => max).sort()).toEqual(rubric.caps.map(({ max }) => max).sort());
+    });
+  }
+});
 
 const lines = (grid: readonly (readonly unknown[])[], between = " "): string =>
   `${grid.map((row) => row.join(between)).join("\n")}\n`;
