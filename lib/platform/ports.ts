@@ -7,6 +7,7 @@ import type { Price, Tokens } from "../attempt/usage.ts";
 import type { Isolation, ModelRole, Network } from "../attempt/vocabulary.ts";
 import type { ObjectName, TryName } from "../firewall/keys.ts";
 import type { ScoreRow } from "../results/score-row.ts";
+import type { CheckJob, CheckOutcome } from "../roles/checks/job.ts";
 import type { ModelChoice } from "../sweep/manifest-line.ts";
 
 /** Time, handed in so that tests can make it virtual. */
@@ -268,6 +269,12 @@ export type ChatResult =
 
 export interface ModelClient {
   chat(request: ChatRequest): Promise<ChatResult>;
+}
+
+/** Decides checks where hostile files can do no harm: apart, with limits on time and memory. */
+export interface CheckRunner {
+  /** One outcome for each check of the job, in its order. Never rejects for what a file or an expression does. */
+  evaluate(job: CheckJob): Promise<CheckOutcome[]>;
 }
 
 /** Values by name: provider keys and privacy values. The environment locally, Secrets Manager in the cloud. */
