@@ -5,7 +5,6 @@ import { join, resolve } from "node:path";
 import { build } from "esbuild";
 import type { RunnerInput, RunRunner } from "../../../../lib/executor/runner-input.ts";
 import { runnerInput } from "../../../../lib/executor/runner-input.ts";
-import type { LaunchSpec } from "../../../../lib/platform/ports.ts";
 import { TurnClient } from "../../../executor/turn-server/turn-client.ts";
 
 /** Builds bundles into a new folder of temporary files; the caller removes it. */
@@ -84,19 +83,4 @@ export function alive(pid: number): boolean {
   } catch {
     return false;
   }
-}
-
-export function spec(mailbox: string, change: Partial<LaunchSpec> = {}): LaunchSpec {
-  return {
-    startedBy: `${"a".repeat(26)}/01`,
-    clientToken: mailbox,
-    task: { task: "task_1", digest: "d" },
-    agent: { name: "script", version: "1" },
-    network: "offline",
-    mailbox,
-    sealKey: `seal key of ${mailbox}`,
-    turnSecret: `turn secret of ${mailbox}`,
-    keyName: null,
-    ...change,
-  };
 }

@@ -9,7 +9,8 @@ import { openUnisolatedLauncher } from "../../../../lib/platform/local/launcher/
 import type { Launcher, StoppedExecutor } from "../../../../lib/platform/ports.ts";
 import { bubblewrap, describeWithBubblewrap } from "../../../bubblewrap.ts";
 import { turnBody } from "../../../executor/turn-server/turn-client.ts";
-import { alive, buildBundles, runnerOf, spec, until, waitingRunnerHere } from "./fixture.ts";
+import { alive, buildBundles, runnerOf, until, waitingRunnerHere } from "./fixture.ts";
+import { spec } from "./spec.ts";
 
 let bundles: string;
 let folder: string;
