@@ -17,7 +17,7 @@ import {
   rubricKey,
   turnFolder,
 } from "../../firewall/keys.ts";
-import type { ObjectStore } from "../../platform/ports.ts";
+import type { CheckRunner, ObjectStore } from "../../platform/ports.ts";
 import type { ManifestLine } from "../../sweep/manifest-line.ts";
 import { publishedFiles, type SupervisorPart, supervisorPart } from "../../tasks/published.ts";
 import { type EvidenceView, getOrNull, openView } from "../../trajectory/evidence-view.ts";
@@ -38,6 +38,7 @@ import { modelCallLines, StepLog, usageLines, usageOf } from "../steps.ts";
 import { createOnce, parsedJson } from "../stored.ts";
 import { briefing, listingBrief } from "./brief.ts";
 import { judgeAnswer, judgeAnswerSchema, readJudgeAnswer, withExistingEvidence } from "./judge-answer.ts";
+import { runChecks } from "./run-checks.ts";
 import {
   type ChecksOutcome,
   checksOutcome,
@@ -53,17 +54,7 @@ import { settle } from "./settle.ts";
 export interface SuperviseDeps extends ConversationDeps {
   /** As the supervisor sees it. */
   store: ObjectStore;
-  /** Runs a package's checks on a turn's evidence. @returns what code decides */
-  runChecks: (call: ChecksCall) => Promise<ChecksOutcome>;
-}
-
-export interface ChecksCall {
-  store: ObjectStore;
-  line: ManifestLine;
-  try: number;
-  turn: number;
-  /** The package's checks.json, parsed. */
-  checks: unknown;
+  checks: CheckRunner;
 }
 
 /** Dollars that judging of this attempt has used so far, in turns before this one. */
@@ -183,10 +174,14 @@ async function checksOf(deps: SuperviseDeps, event: SuperviseEvent, log: StepLog
   const known = kept();
   if (known) return known;
   const { line, turn } = event;
-  const bytes = await getOrNull(deps.store, packageFile(line.task, line.digest, "hidden", publishedFiles.checks));
-  if (!bytes) return null;
-  const checks: unknown = JSON.parse(Buffer.from(bytes).toString("utf8"));
-  const outcome = await deps.runChecks({ store: deps.store, line, try: event.try, turn, checks });
+  const outcome = await runChecks({
+    store: deps.store,
+    runner: deps.checks,
+    package: { task: line.task, digest: line.digest },
+    of: tryOf(event),
+    turn,
+  });
+  if (outcome === null) return null;
   // With nothing left for a model there is no second call to agree with.
   if (outcome.judgeIds.length === 0) return outcome;
   await log.append({ v: 1, kind: "facts", facts: outcome });

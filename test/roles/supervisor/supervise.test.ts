@@ -5,7 +5,6 @@ import { parseRubric } from "../../../lib/attempt/rubric.ts";
 import { usageLine } from "../../../lib/attempt/usage.ts";
 import { decisionFileKey, followUpFileKey, rubricKey } from "../../../lib/firewall/keys.ts";
 import { type Decision, decision } from "../../../lib/roles/decision.ts";
-import type { ChecksOutcome } from "../../../lib/roles/supervisor/scoring-plan.ts";
 import type { SuperviseDeps } from "../../../lib/roles/supervisor/supervise.ts";
 import { sha256Hex } from "../../../lib/tasks/canonical.ts";
 import {
@@ -36,14 +35,24 @@ const good = (change: Record<string, unknown> = {}): Record<string, unknown> => 
   ...change,
 });
 
-function deps(world: RoleWorld, models: Scripted, checks?: () => ChecksOutcome): SuperviseDeps {
+/** What a check says, by `checkpoint CP1` or `cap wrong_move`. */
+type Said = Record<string, number | "broken">;
+
+function deps(world: RoleWorld, models: Scripted, said: () => Said = () => ({})): SuperviseDeps {
   return {
     store: world.as("supervisor"),
     models,
     clock: world.clock,
-    runChecks: async () => {
-      if (!checks) throw new Error("no checks here");
-      return checks();
+    checks: {
+      async evaluate(job) {
+        const outcomes = said();
+        return job.checks.map(({ id }) => {
+          const credit = outcomes[id] ?? 0;
+          return credit === "broken"
+            ? { id, status: credit, note: "no such name" }
+            : { id, status: "decided", credit, note: null };
+        });
+      },
     },
   };
 }
@@ -324,6 +333,42 @@ describe("an artifact that tells the judge what to do", () => {
   });
 });
 
+describe("evidence that is hard to take", () => {
+  it("a final answer of 300 KB is shown as head and tail, and can be read whole", async () => {
+    const world = roleWorld();
+    const says = `BEGIN ${"word ".repeat(60_000)} END`;
+    putTurn(world.objects, world.of, 1, { results: { "best_move.json": "{}" }, says });
+    const { models } = await judge(
+      [{ tools: [{ name: "read", arguments: { path: "turn-01/events.jsonl", part: 2 } }] }, { json: good() }],
+      world,
+    );
+    const shown = models.requests[0]!.messages[1]!.content!;
+    expect(shown.length).toBeLessThan(40_000);
+    expect(shown).toContain("BEGIN");
+    expect(shown).toContain(" END");
+    expect(shown).toMatch(/\[\d+ characters left out\]/);
+    expect(models.requests[1]!.messages.at(-1)!.content).toContain("[part 2 of 5");
+  });
+
+  it("lone surrogates, NUL and 0xFF reach the model as signs for them", async () => {
+    const world = roleWorld();
+    const strange = Buffer.concat([
+      Buffer.from("row 7\u0000col "),
+      Buffer.from([0xff, 0xed, 0xa0, 0x80]),
+      Buffer.from(" end"),
+    ]);
+    putTurn(world.objects, world.of, 1, { results: { "best_move.json": strange }, says: "done \ud800\u0000 now" });
+    const { models, result } = await judge(
+      [{ tools: [{ name: "read", arguments: { path: move } }] }, { json: good() }],
+      world,
+    );
+    expect(models.requests[1]!.messages.at(-1)!.content).toContain("row 7␀col \ufffd");
+    expect(models.requests[0]!.messages[1]!.content).toContain("done \ufffd␀ now");
+    expect(JSON.stringify(models.requests)).not.toMatch(/\\ud800|\\u0000/);
+    expect(result.score).toBe(0.8);
+  });
+});
+
 describe("providers that do not answer", () => {
   it("a rate limit is waited out within the minute", async () => {
     const { result, models } = await judge([{ fault: "rate_limited", retryAfterMs: 20_000 }, { json: good() }]);
@@ -469,19 +514,21 @@ describe("later turns", () => {
 });
 
 describe("checks beside a model", () => {
-  const outcome = (change: Partial<ChecksOutcome> = {}): ChecksOutcome => ({
-    checkpoints: [{ id: "CP1", weight: 0.6, credit: 1, evidence: [move] }],
-    judgeIds: [{ id: "CP2", weight: 0.4 }],
-    capsFired: [],
-    caps: [{ id: "wrong_move", max: 0.45 }],
-    ...change,
-  });
+  const saved = { kind: "file_exists", file: "results/best_move.json" };
+  const checks = {
+    checkpoints: [
+      { id: "CP1", weight: 0.6, check: saved },
+      { id: "CP2", weight: 0.4, judge: true },
+    ],
+    caps: [{ id: "wrong_move", max: 0.45, when: { ...saved, absent: true } }],
+  };
+  const right = (): Said => ({ "checkpoint CP1": 1 });
   const onlySecond = good({
     checkpoints: [{ id: "CP2", credit: 1, evidence: ["turn-01/events.jsonl#2"], note: "" }],
     verdict: "pass",
   });
   const world = (): RoleWorld => {
-    const made = roleWorld(aJudgedLine(), { checks: { checkpoints: [] } });
+    const made = roleWorld(aJudgedLine(), { checks });
     putTurn(made.objects, made.of, 1, { results: { "best_move.json": "{}" } });
     return made;
   };
@@ -489,7 +536,7 @@ describe("checks beside a model", () => {
   it("the model is asked for what no check decides, and not for caps that code decides", async () => {
     const at = world();
     const models = scriptedModel(at.clock, [{ json: onlySecond }]);
-    const result = await superviseHandler(deps(at, models, outcome))(eventOf(at));
+    const result = await superviseHandler(deps(at, models, right))(eventOf(at));
     expect(result).toMatchObject({ verdict: "pass", score: 1, next: "stop" });
     expect(stored(at)).toMatchObject({
       scoreSource: "mixed",
@@ -503,14 +550,14 @@ describe("checks beside a model", () => {
   it("a credit for a checked checkpoint is no answer", async () => {
     const at = world();
     const models = scriptedModel(at.clock, [{ json: good() }, { json: onlySecond }]);
-    await superviseHandler(deps(at, models, outcome))(eventOf(at));
+    await superviseHandler(deps(at, models, right))(eventOf(at));
     expect(models.requests).toHaveLength(2);
   });
 
   it("the checks' caps hold the score down", async () => {
     const at = world();
     const models = scriptedModel(at.clock, [{ json: onlySecond }]);
-    const capped = () => outcome({ capsFired: [{ id: "wrong_move", max: 0.45 }] });
+    const capped = (): Said => ({ ...right(), "cap wrong_move": 1 });
     expect(await superviseHandler(deps(at, models, capped))(eventOf(at))).toMatchObject({
       score: 0.45,
       verdict: "continue",
@@ -522,7 +569,7 @@ describe("checks beside a model", () => {
     let runs = 0;
     const counted = () => {
       runs += 1;
-      return outcome();
+      return right();
     };
     const models = scriptedModel(at.clock, [{ json: onlySecond, ms: 1_000_000 }]);
     const handler = superviseHandler(deps(at, models, counted));
@@ -532,24 +579,63 @@ describe("checks beside a model", () => {
   });
 
   it("with all checkpoints checked no model is called, whoever the supervisor is", async () => {
-    const at = world();
+    const all = { checkpoints: [{ id: "CP1", weight: 1, check: saved }] };
+    const at = roleWorld(aJudgedLine(), { checks: all });
+    putTurn(at.objects, at.of, 1, { results: { "best_move.json": "{}" } });
     const models = scriptedModel(at.clock, [{ json: good() }]);
-    const all = () => outcome({ checkpoints: [{ id: "CP1", weight: 1, credit: 0.5, evidence: [] }], judgeIds: [] });
-    expect(await superviseHandler(deps(at, models, all))(eventOf(at))).toMatchObject({
+    const half = (): Said => ({ "checkpoint CP1": 0.5 });
+    expect(await superviseHandler(deps(at, models, half))(eventOf(at))).toMatchObject({
       score: 0.5,
       verdict: "continue",
       attempt_state: "complete_but_failed",
     });
     expect(models.requests).toHaveLength(0);
-    expect(stored(at)).toMatchObject({ scoreSource: "checks", usage: { usd: 0 } });
+    expect(stored(at)).toMatchObject({ scoreSource: "checks", usage: { usd: 0 }, checkpoints: [{ evidence: [move] }] });
     expect(at.objects.names().filter((name) => name.includes("step-"))).toEqual([]);
   });
 
   it("without a model, checkpoints that no check decides leave the attempt unjudged, and say so", async () => {
-    const at = roleWorld(aJudgedLine({ supervisor: { kind: "checks" } }), { checks: {} });
+    const at = roleWorld(aJudgedLine({ supervisor: { kind: "checks" } }), { checks });
     putTurn(at.objects, at.of, 1);
     const models = scriptedModel(at.clock, [{ json: good() }]);
-    await expect(superviseHandler(deps(at, models, outcome))(eventOf(at))).rejects.toThrow("CP2");
+    await expect(superviseHandler(deps(at, models, right))(eventOf(at))).rejects.toThrow("CP2");
+  });
+
+  it("a check that is broken leaves the attempt unjudged, and says which", async () => {
+    const at = world();
+    const broken = (): Said => ({ "checkpoint CP1": "broken" });
+    const handler = superviseHandler(deps(at, scriptedModel(at.clock, [{ json: good() }]), broken));
+    await expect(handler(eventOf(at))).rejects.toMatchObject({
+      name: "Proctor.Unjudged",
+      message: expect.stringContaining("checkpoint CP1: no such name"),
+    });
+  });
+
+  it("checks read the turn's results, the sources and hidden files", async () => {
+    const reading = (file: string) => ({ kind: "text_matches", file, pattern: "." });
+    const files = ["results/best_move.json", "sources/board.txt", "hidden/references/truth.json", "results/none.txt"];
+    const at = roleWorld(aJudgedLine(), {
+      checks: { checkpoints: files.map((file, index) => ({ id: `C${index}`, weight: 0.25, check: reading(file) })) },
+      references: { "truth.json": "42" },
+    });
+    putTurn(at.objects, at.of, 1, { results: { "best_move.json": "{}" } });
+    const seen: string[] = [];
+    const given = deps(at, scriptedModel(at.clock, [{ json: good() }]));
+    given.checks = {
+      evaluate: async (job) => {
+        for (const { path, content } of job.files) {
+          seen.push(`${path}: ${content.status === "ok" ? Buffer.from(content.bytes).toString() : content.status}`);
+        }
+        return job.checks.map(({ id }) => ({ id, status: "decided", credit: 1, note: null }));
+      },
+    };
+    await superviseHandler(given)(eventOf(at));
+    expect(seen).toEqual([
+      "results/best_move.json: {}",
+      "sources/board.txt: XXXX.\n",
+      "hidden/references/truth.json: 42",
+      "results/none.txt: missing",
+    ]);
   });
 });
 
