@@ -4,7 +4,7 @@ import { type ObjectStore, type ScoreTable, StoreError } from "../lib/platform/p
 import type { ManifestLine } from "../lib/sweep/manifest-line.ts";
 import { functionError } from "./function-error.ts";
 import { manifestLines } from "./manifest-lines.ts";
-import { publishedPackage } from "./published-package.ts";
+import { publishedPackages } from "./published-package.ts";
 
 export interface PreflightDeps {
   store: ObjectStore;
@@ -16,6 +16,7 @@ const namedProblems = 20;
 
 /** @throws Proctor.PreflightRefused with all problems, StoreError */
 export function preflightHandler(deps: PreflightDeps): (event: unknown) => Promise<PreflightResult> {
+  const published = publishedPackages(deps.store);
   return async (event) => {
     const asked = preflightEvent.parse(event);
     const problems: string[] = [];
@@ -43,7 +44,7 @@ export function preflightHandler(deps: PreflightDeps): (event: unknown) => Promi
       lanes.push({ ...lane, attempts });
     }
     for (const { task, digest } of packages.values()) {
-      const found = await publishedPackage(deps.store, task, digest);
+      const found = await published(task, digest);
       if (found.kind === "unusable") problems.push(found.reason);
     }
     if (problems.length > 0) throw functionError(preflightRefused, problemList(problems));

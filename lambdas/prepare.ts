@@ -19,7 +19,7 @@ import type { AgentChoice, ManifestLine } from "../lib/sweep/manifest-line.ts";
 import { base32 } from "../lib/tasks/canonical.ts";
 import type { RunnerPart } from "../lib/tasks/published.ts";
 import { functionError } from "./function-error.ts";
-import { publishedPackage } from "./published-package.ts";
+import { type PublishedLookup, publishedPackages } from "./published-package.ts";
 
 export interface PrepareDeps {
   store: ObjectStore;
@@ -41,18 +41,23 @@ const mailboxBytes = 16;
 
 /** @throws Proctor.AlreadyDone, Proctor.Refused: nothing is to be launched; StoreError */
 export function prepareHandler(deps: PrepareDeps): (event: unknown) => Promise<PrepareResult> {
+  const published = publishedPackages(deps.store);
   return async (event) => {
     const asked = prepareEvent.parse(event);
     // Two deliveries at once may want the same try number; the one that comes second looks again.
     for (let look = 0; look < 5; look++) {
-      const result = await prepareOnce(deps, asked);
+      const result = await prepareOnce(deps, published, asked);
       if (result !== "lost_race") return prepareResult.parse(result);
     }
     throw new Error(`tries of ${asked.line.attempt} are opened faster than they can be counted`);
   };
 }
 
-async function prepareOnce(deps: PrepareDeps, asked: PrepareEvent): Promise<PrepareResult | "lost_race"> {
+async function prepareOnce(
+  deps: PrepareDeps,
+  published: PublishedLookup,
+  asked: PrepareEvent,
+): Promise<PrepareResult | "lost_race"> {
   const { line, round } = asked;
   const tries = await deps.scores.tries(line.sweep, line.attempt);
   const valid = tries.find((row) => isValidStatus(row.status));
@@ -73,16 +78,17 @@ async function prepareOnce(deps: PrepareDeps, asked: PrepareEvent): Promise<Prep
       closedWithoutResult(open, "infra_error", "interrupted: the run that opened this try ended", deps.clock.now()),
     );
   }
-  return openNext(deps, asked, (tries.at(-1)?.try ?? 0) + 1);
+  return openNext(deps, published, asked, (tries.at(-1)?.try ?? 0) + 1);
 }
 
 async function openNext(
   deps: PrepareDeps,
+  published: PublishedLookup,
   { line, round }: PrepareEvent,
   tryNumber: number,
 ): Promise<PrepareResult | "lost_race"> {
   const image = deps.imageOf(line.agent);
-  const found = await publishedPackage(deps.store, line.task, line.digest);
+  const found = await published(line.task, line.digest);
   const row = openRow(line, tryNumber, {
     now: deps.clock.now(),
     isolation: null,
@@ -140,6 +146,7 @@ async function refuse(
 
 function launchResult(deps: PrepareDeps, line: ManifestLine, lease: Lease, image: string): PrepareResult {
   const { limits, model } = line;
+  const turnTimeoutSeconds = Math.ceil(Math.min(limits.turnSeconds, limits.totalSeconds) + deps.turnMarginSeconds);
   return {
     v: 1,
     next: "launch",
@@ -149,8 +156,9 @@ function launchResult(deps: PrepareDeps, line: ManifestLine, lease: Lease, image
     turnSecret: lease.turnSecret,
     image,
     keyName: model.api === "scripted" ? null : model.keyName,
-    turnTimeoutSeconds: Math.ceil(Math.min(limits.turnSeconds, limits.totalSeconds) + deps.turnMarginSeconds),
-    heartbeatSeconds: deps.heartbeatSeconds,
+    turnTimeoutSeconds,
+    // Step Functions refuses a heartbeat that is not shorter than the timeout.
+    heartbeatSeconds: Math.min(deps.heartbeatSeconds, Math.max(1, turnTimeoutSeconds - 1)),
   };
 }
 

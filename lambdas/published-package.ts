@@ -5,8 +5,25 @@ import { publishedFiles, type RunnerPart, runnerPart } from "../lib/tasks/publis
 
 export type PublishedPackage = { kind: "published"; runner: RunnerPart } | { kind: "unusable"; reason: string };
 
-/** @throws StoreError when the store itself fails */
-export async function publishedPackage(store: ObjectStore, task: string, digest: string): Promise<PublishedPackage> {
+export type PublishedLookup = (task: string, digest: string) => Promise<PublishedPackage>;
+
+/**
+ * Looks packages up and remembers those that it found: what is published under a digest never changes and never goes.
+ * @throws StoreError when the store itself fails
+ */
+export function publishedPackages(store: ObjectStore): PublishedLookup {
+  const found = new Map<string, PublishedPackage>();
+  return async (task, digest) => {
+    const key = `${task}@${digest}`;
+    const known = found.get(key);
+    if (known) return known;
+    const looked = await lookUp(store, task, digest);
+    if (looked.kind === "published") found.set(key, looked);
+    return looked;
+  };
+}
+
+async function lookUp(store: ObjectStore, task: string, digest: string): Promise<PublishedPackage> {
   const missing = (what: string): PublishedPackage => ({
     kind: "unusable",
     reason: `package ${task}@${digest.slice(0, 12)} ${what}; run the sweep again, which publishes it`,

@@ -1,5 +1,6 @@
 /** What a fault that the machine caught makes of an attempt, and who caused it. */
-import { machineFaults } from "./functions.ts";
+import type { ExecutorEnd } from "./executor-end.ts";
+import { machineFaults, openTurnErrors } from "./functions.ts";
 import type { Culprit, ErrorStatus } from "./vocabulary.ts";
 
 export interface FaultMeaning {
@@ -11,7 +12,8 @@ export interface FaultMeaning {
   certain: boolean;
 }
 
-const meanings: Record<string, Omit<FaultMeaning, "certain">> = {
+/** Entries are certain where they do not say otherwise. */
+const meanings: Record<string, Omit<FaultMeaning, "certain"> & { certain?: false }> = {
   [machineFaults.unjudged]: {
     status: "unjudged",
     culprit: "provider",
@@ -28,10 +30,27 @@ const meanings: Record<string, Omit<FaultMeaning, "certain">> = {
   [machineFaults.preExecFailed]: { status: "pre_exec_failed", culprit: "task", text: "the package's pre_exec failed" },
   "States.Timeout": { status: "infra_error", culprit: "platform", text: "the turn's runner did not answer in time" },
   "States.HeartbeatTimeout": { status: "infra_error", culprit: "platform", text: "the turn's runner fell silent" },
+  ...executorFault("Proctor.ExecutorOutOfMemory", "agent", "the executor ran out of memory"),
+  ...executorFault("Proctor.ExecutorInterrupted", "platform", "the executor was taken away"),
+  ...executorFault("Proctor.ExecutorNotStarted", "platform", "the executor did not start"),
+  ...executorFault("Proctor.ExecutorStopped", "user", "the executor was stopped from outside"),
+  ...executorFault("Proctor.ExecutorExited", "platform", "the executor ended before the turn did"),
+  [openTurnErrors.turnExists]: { status: "infra_error", culprit: "platform", text: "the turn had been opened before" },
+  [openTurnErrors.tryClosed]: { status: "infra_error", culprit: "platform", text: "the try was closed meanwhile" },
+  [openTurnErrors.privacyValueMissing]: {
+    status: "infra_error",
+    culprit: "user",
+    text: "a privacy value of the package is not set",
+  },
 };
+
+/** An executor may end after it wrote all evidence and before it could answer: what it left behind is read too. */
+function executorFault(error: ExecutorEnd["error"], culprit: Culprit, text: string): typeof meanings {
+  return { [error]: { status: "infra_error", culprit, text, certain: false } };
+}
 
 export function faultMeaning(error: string): FaultMeaning {
   const known = Object.hasOwn(meanings, error) ? meanings[error] : undefined;
-  if (known) return { ...known, certain: true };
+  if (known) return { ...known, certain: known.certain ?? true };
   return { status: "infra_error", culprit: "platform", text: `a fault of ours (${error})`, certain: false };
 }
