@@ -83,7 +83,8 @@ function killContract(isolation: "bwrap" | "none"): void {
     // Daemons hang on the sandbox's first process, or on the host's: found by what they run.
     const sleeping = () => processesOf(`sleep\x00${seconds}\x00`);
     await until(() => sleeping().length >= 3);
-    const below = [...new Set([...killWhole(pid), ...sleeping()])];
+    const daemons = sleeping();
+    const below = [...new Set([...daemons, ...killWhole(pid)])];
     expect(below.length).toBeGreaterThanOrEqual(5);
     await until(() => below.filter(alive).length === 0, 2);
     rmSync(folder, { recursive: true, force: true });
