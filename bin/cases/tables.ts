@@ -48,7 +48,7 @@ const outcomeRow = z.object({
 const completionRow = z.object({
   agent: z.string(),
   exit_code: exitCode,
-  events: z.array(z.looseObject({ type: z.string() })),
+  events: z.array(z.unknown()),
   expect: expected,
 });
 
@@ -63,7 +63,8 @@ const decisionRow = z.object({
     guidance_tags: z.array(z.string()).default([]),
   }),
   expect: expected,
-  compatUniclawbench: expected,
+  /** Left out where a table is about Proctor's own rule alone. */
+  compatUniclawbench: expected.default({}),
 });
 
 const stopReasonRow = z.object({

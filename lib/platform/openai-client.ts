@@ -139,7 +139,10 @@ class OpenAiClient implements ModelClient {
         });
         const body = await limitedText(response.body);
         const headers = Object.fromEntries(response.headers);
-        seen = providerFault({ httpStatus: response.status, headers, body }, this.#clock.now());
+        seen = asCaller(
+          providerFault({ httpStatus: response.status, headers, body }, this.#clock.now()),
+          response.status,
+        );
         if (seen) throw new Error("the provider's answer is no completion");
         return new Response(body, { status: response.status, headers: { "content-type": "application/json" } });
       },
@@ -202,6 +205,15 @@ class OpenAiClient implements ModelClient {
     this.#refused.set(name, known);
     return known;
   }
+}
+
+/**
+ * Key, address and model are ours here, not an agent's: where the provider does not know them, asking again in a minute
+ * gives the same, and a sweep would wait for nothing.
+ */
+function asCaller(fault: ProviderFault | null, httpStatus: number): ProviderFault | null {
+  const ours = fault?.status === "provider_error" && [401, 403, 404, 405, 407].includes(httpStatus);
+  return fault && ours ? { ...fault, status: "bad_request" } : fault;
 }
 
 function parameters(

@@ -5,8 +5,9 @@
 import { mayPass } from "../attempt/provider-fault.ts";
 import { noUsage, type Tokens } from "../attempt/usage.ts";
 import type { ModelRole } from "../attempt/vocabulary.ts";
-import type { ChatResult, ChatTool, Clock, ModelClient, Random } from "../platform/ports.ts";
+import type { ChatResult, ChatTool, Clock, ModelClient } from "../platform/ports.ts";
 import type { ModelChoice } from "../sweep/manifest-line.ts";
+import { sha256Hex } from "../tasks/canonical.ts";
 import { type CallStep, callsOf, type Step, type StepLog, type StepMessage, usageOf } from "./steps.ts";
 
 export const conversationLimits = {
@@ -19,7 +20,7 @@ export const conversationLimits = {
   toolRounds: 40,
   toolCallsAtOnce: 8,
   /** Characters of tool results in all. */
-  toolCharacters: 900_000,
+  toolCharacters: 400_000,
   maxOutputTokens: 16_000,
   backoffMs: { first: 1000, most: 30_000 },
 } as const;
@@ -27,7 +28,6 @@ export const conversationLimits = {
 export interface ConversationDeps {
   models: ModelClient;
   clock: Clock;
-  random: Random;
 }
 
 /** What is left of this function call's patience; shared by all conversations of one call. */
@@ -116,7 +116,7 @@ export async function converse<T>(
     const next =
       result.status === "ok"
         ? await taken(conversation, calls, result)
-        : failedCall(conversation.name, result, retryAt(deps, calls, result));
+        : failedCall(conversation.name, result, retryAt(deps.clock, conversation, calls, result));
     await log.append(next);
   }
 }
@@ -210,9 +210,13 @@ function callOf(
   return { status, ms, tokens: { input, cached, output }, usd, problem };
 }
 
-/** When to ask again: as the provider says, else 1, 2, 4 … 30 s after the failures in a row, with half of it at random. */
-function retryAt(
-  { clock, random }: ConversationDeps,
+/**
+ * When to ask again: as the provider says, else 1, 2, 4 … 30 s after the failures in a row. Up to half of it comes off by
+ * the caller's name, so that attempts which were refused together do not come back together.
+ */
+function retryAt<T>(
+  clock: Clock,
+  { caller }: Conversation<T>,
   calls: readonly CallStep[],
   result: Exclude<ChatResult, { status: "ok" }>,
 ): number {
@@ -220,7 +224,9 @@ function retryAt(
   const inARow = calls.length - 1 - calls.findLastIndex((call) => call.outcome !== "failed");
   const { first, most } = conversationLimits.backoffMs;
   const full = Math.min(most, first * 2 ** inARow);
-  return clock.now() + Math.round(full / 2 + (full / 2) * random.unit());
+  const spread =
+    Number.parseInt(sha256Hex(`${caller.attempt}/${caller.turn}/${calls.length}`).slice(0, 8), 16) / 2 ** 32;
+  return clock.now() + Math.round(full * (1 - spread / 2));
 }
 
 /** Sleeps until then, as far as patience goes. @returns whether that time has come. */

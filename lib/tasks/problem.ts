@@ -57,7 +57,7 @@ export function zodProblems(
   error: z.ZodError,
   known: (path: readonly PropertyKey[]) => readonly string[] = () => [],
 ): Problem[] {
-  return error.issues.flatMap((issue): Problem[] => {
+  return error.issues.flatMap(innermost).flatMap((issue): Problem[] => {
     const field = issue.path.map(String).join(".");
     if (issue.code === "unrecognized_keys") {
       return issue.keys.map((key) => {
@@ -79,4 +79,15 @@ export function zodProblems(
     );
     return [{ file, field, severity: "error", found: shown(found), expected: issue.message }];
   });
+}
+
+/** Issues of the one branch of a union that the value was meant for, where there is one: the branch whose kind it has. */
+function innermost(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
+  if (issue.code !== "invalid_union") return [issue];
+  const meant = issue.errors.filter(
+    (branch) => branch.length > 0 && branch.every((sub) => sub.path.length > 0 || sub.code === "unrecognized_keys"),
+  );
+  const [branch, second] = meant;
+  if (!branch || second) return [issue];
+  return branch.flatMap((sub) => innermost({ ...sub, path: [...issue.path, ...sub.path] }));
 }

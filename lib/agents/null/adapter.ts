@@ -1,4 +1,5 @@
 /** The agent that does nothing, or just what its options say: a baseline that must score 0, and a fixture. */
+import { exitZeroCompletion } from "../../attempt/completion.ts";
 import type { AgentAdapter, TurnAssignment, TurnPlace } from "../adapter.ts";
 import { type NullJob, nullOptions, nullVersion, transcriptName } from "./run-null.ts";
 import { readNullLine } from "./transcript.ts";
@@ -34,8 +35,5 @@ export const nullAgent: AgentAdapter = {
     let line = 0;
     for (const text of lines) yield { ...readNullLine(text), v: 1, seq: seq++, raw: { file, line: ++line } };
   },
-  completion(_events, exitCode) {
-    if (exitCode === 0) return { complete: true, reason: "exit_zero" };
-    return { complete: false, reason: exitCode === null ? "no_exit" : "nonzero_exit" };
-  },
+  completion: (_events, exitCode) => exitZeroCompletion(exitCode),
 };

@@ -9,8 +9,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Usage, UsageLine } from "../../attempt/usage.ts";
 import type { Clock, Random } from "../../platform/ports.ts";
 import type { ModelChoice } from "../../sweep/manifest-line.ts";
-import { type CallWorld, type ChatBody, runCall } from "./call.ts";
+import { type CallWorld, runCall } from "./call.ts";
 import { CallLog, type CallOutcome } from "./call-log.ts";
+import type { ChatBody } from "./exchange.ts";
 import { type Caps, Meter } from "./meter.ts";
 import { refuse, refuseRequest } from "./openai-errors.ts";
 import { type Upstream, upstreamOf } from "./upstream.ts";

@@ -8,7 +8,7 @@ import { Readable } from "node:stream";
 import { evidenceFileKey, type TryName } from "../../firewall/keys.ts";
 import { type ObjectStore, StoreError } from "../../platform/ports.ts";
 import type { EvidenceFile, SkippedFile } from "../../trajectory/evidence-manifest.ts";
-import { collectLimits, resultsEnd, resultsEndName } from "../turn-protocol.ts";
+import { type CollectLimits, collectLimits, resultsEnd, resultsEndName } from "../turn-protocol.ts";
 import { readTar, type TarEntry, TarError } from "./tar-reader.ts";
 
 export interface Collected {
@@ -24,7 +24,7 @@ export interface CollectorOptions {
   objects: ObjectStore;
   try: TryName;
   turn: number;
-  limits?: Partial<typeof collectLimits>;
+  limits?: Partial<CollectLimits>;
 }
 
 /** Bytes of all transcripts of a turn together; they are held in memory. */
@@ -42,7 +42,7 @@ const smallFileBytes = 256 * 1024;
  */
 export class Collector {
   readonly #options: CollectorOptions;
-  readonly #limits: typeof collectLimits;
+  readonly #limits: CollectLimits;
   readonly #files = new Map<string, EvidenceFile>();
   readonly #transcripts = new Map<string, Buffer>();
   #skipped: SkippedFile[] = [];
@@ -156,7 +156,7 @@ export class Collector {
 }
 
 /** Why an entry is not taken; "folder" for folders, which are no loss; null when it is. */
-function entryProblem(entry: TarEntry, name: string, limits: typeof collectLimits): string | null {
+function entryProblem(entry: TarEntry, name: string, limits: CollectLimits): string | null {
   if (entry.oversizedHeader) return "an extended header that is too large";
   switch (entry.kind) {
     case "folder":

@@ -90,10 +90,23 @@ export class TurnServerLink {
           ...(type === undefined ? {} : { "content-type": type }),
           ...(typeof body === "string" ? { "content-length": Buffer.byteLength(body) } : {}),
         },
-        ...(signal ? { signal } : {}),
       });
+      const sent = request;
+      let answer: IncomingMessage | null = null;
+      sent.once("response", (response) => {
+        answer = response;
+      });
+      const cut = (): void => {
+        if (answer) answer.destroy();
+        else sent.destroy(new Error("given up"));
+      };
+      if (signal?.aborted) cut();
+      signal?.addEventListener("abort", cut);
+      // With the request the listener goes: signals live longer than it.
+      sent.once("close", () => signal?.removeEventListener("abort", cut));
       request.once("response", resolve);
-      request.once("error", (error) => {
+      // Stays for the request's life: one that is aborted after its answer has begun fails once more.
+      request.on("error", (error) => {
         reject(new LinkError("broken", `${method} ${path} got no answer: ${error.message}`, { cause: error }));
       });
     });

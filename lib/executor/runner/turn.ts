@@ -201,14 +201,18 @@ async function collect(world: TurnWorld, watched: Watched): Promise<Collected> {
       ? interruptedCollectMs
       : Math.max(interruptedCollectMs, Date.parse(message.deadline) - clock.now() - closingMs / 3);
   const timer = new AbortController();
-  void clock.sleep(limit, timer.signal).then(() => bound.abort());
+  void clock.sleep(limit, timer.signal).then(() => {
+    if (!timer.signal.aborted) bound.abort();
+  });
   const signal = AbortSignal.any([bound.signal, leave]);
   const collector = new Collector({ objects: world.objects, try: input.try, turn: message.turn });
   try {
     let collected = nothing("the results could not be asked for");
     for (let attempt = 0; attempt < 2; attempt++) {
       try {
-        collected = await collector.take(await link.results(message.turn, signal));
+        const stream = await link.results(message.turn, signal);
+        // What comes behind the archive's end is of no interest.
+        collected = await collector.take(stream).finally(() => stream.destroy());
       } catch (error) {
         if (leave.aborted) throw new Left();
         if (!(error instanceof LinkError)) {

@@ -4,6 +4,7 @@
  * too, the model gives a score as a whole.
  */
 import { z } from "zod";
+import type { Rubric } from "../../attempt/rubric.ts";
 
 export const checksOutcome = z.object({
   checkpoints: z.array(
@@ -23,13 +24,6 @@ export const checksOutcome = z.object({
 });
 /** What checks decided by code. */
 export type ChecksOutcome = z.infer<typeof checksOutcome>;
-
-/** A rubric as far as code could read it. */
-export interface ReadRubric {
-  /** Null: no weights that sum to 1 were found. */
-  checkpoints: { id: string; weight: number; text: string }[] | null;
-  caps: { id: string; max: number; text: string }[];
-}
 
 export const listedCheckpoints = z.object({
   v: z.literal(1),
@@ -52,7 +46,7 @@ export interface ScoringPlan {
 /** @param listed what a supervisor listed; `failed`: it could not */
 export function scoringPlan(
   checks: ChecksOutcome | null,
-  rubric: ReadRubric,
+  rubric: Rubric,
   listed: ListedCheckpoints | "failed" | null,
 ): ScoringPlan {
   if (checks) {

@@ -5,6 +5,7 @@
 
 import type { SuperviseEvent, SuperviseResult } from "../../attempt/functions.ts";
 import { nextStepOf } from "../../attempt/next-step.ts";
+import { parseRubric } from "../../attempt/rubric.ts";
 import { signalsOfTurn } from "../../attempt/stop-signals.ts";
 import { addUsage, noUsage, type Usage } from "../../attempt/usage.ts";
 import {
@@ -44,7 +45,6 @@ import {
   listAnswer,
   listAnswerSchema,
   listedCheckpoints,
-  type ReadRubric,
   type ScoringPlan,
   scoringPlan,
 } from "./scoring-plan.ts";
@@ -55,8 +55,6 @@ export interface SuperviseDeps extends ConversationDeps {
   store: ObjectStore;
   /** Runs a package's checks on a turn's evidence. @returns what code decides */
   runChecks: (call: ChecksCall) => Promise<ChecksOutcome>;
-  /** Reads §5 and §6 of a rubric. */
-  readRubric: (markdown: string) => ReadRubric;
 }
 
 export interface ChecksCall {
@@ -109,7 +107,7 @@ async function judged(
   const hidden = (path: string) => packageFile(line.task, line.digest, "hidden", path);
   const part = parsedJson(supervisorPart, await deps.store.get(hidden(publishedFiles.supervisor)));
   const rubricText = decodeText(await deps.store.get(hidden(publishedFiles.evalRule)));
-  const rubric = deps.readRubric(rubricText);
+  const rubric = parseRubric(rubricText);
   const log = await StepLog.open(deps.store, (number) => decisionFileKey(tryOf(event), turn, stepFile(number)));
 
   const checks = await checksOf(deps, event, log);

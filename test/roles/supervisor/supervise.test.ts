@@ -41,7 +41,6 @@ function deps(world: RoleWorld, models: Scripted, checks?: () => ChecksOutcome):
     store: world.as("supervisor"),
     models,
     clock: world.clock,
-    random: { bytes: (count) => new Uint8Array(count), unit: () => 0 },
     runChecks: async () => {
       if (!checks) throw new Error("no checks here");
       return checks();

@@ -37,6 +37,8 @@ export class Execution {
   readonly result: Promise<ExecutionResult>;
   /** Executions that end with this one. */
   readonly children = new Set<Execution>();
+  /** Called in the moment it ends, before anybody can see the result. */
+  onEnd: (() => void) | null = null;
   endedAt: number | null = null;
   statesEntered = 0;
   retries = 0;
@@ -104,10 +106,14 @@ export class Execution {
     this.endedAt = this.around.clock.now();
     const failed = outcome.status !== "SUCCEEDED";
     const [error, cause] = failed ? [outcome.error, outcome.cause] : [null, null];
-    this.tell({ type: "ExecutionEnded", status: outcome.status, error, cause });
-    for (const child of this.children) child.end({ status: "ABORTED", error: error ?? "", cause: cause ?? "" });
-    this.children.clear();
-    this.#abort.abort("the execution has ended");
-    this.#settle({ ...outcome, statesEntered: this.statesEntered, retries: this.retries });
+    try {
+      this.tell({ type: "ExecutionEnded", status: outcome.status, error, cause });
+    } finally {
+      for (const child of this.children) child.end({ status: "ABORTED", error: error ?? "", cause: cause ?? "" });
+      this.children.clear();
+      this.onEnd?.();
+      this.#abort.abort("the execution has ended");
+      this.#settle({ ...outcome, statesEntered: this.statesEntered, retries: this.retries });
+    }
   }
 }

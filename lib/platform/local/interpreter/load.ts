@@ -3,16 +3,16 @@
  * with file, state and field, and nothing that this interpreter would run otherwise than Step Functions gets through.
  */
 import type { z } from "zod";
-import { errorNames, isObject, type Json, type JsonObject, nameProblem } from "./data.ts";
+import { isObject, type Json, type JsonObject, nameProblem } from "./data.ts";
 import {
   type CatcherDefinition,
   machineSchema,
   type RetrierDefinition,
   stateSchemas,
-  type TaskDefinition,
   taskResources,
 } from "./definition.ts";
 import { compile, type ExpressionScope, type FunctionPorts, type Template, TemplateProblem } from "./expressions.ts";
+import { errorListProblems, type FieldProblem, taskProblems } from "./field-rules.ts";
 import type { Entries, Faults, Flow, Machine, Results, State } from "./machine.ts";
 import { structureProblems } from "./structure.ts";
 
@@ -30,12 +30,10 @@ export class DefinitionError extends Error {
   constructor(readonly problems: readonly DefinitionProblem[]) {
     super(
       problems
-        .map(({ file, state, field, message }) =>
-          [file, state, field]
-            .filter((part) => part)
-            .join(": ")
-            .concat(` ${message}`),
-        )
+        .map(({ file, state, field, message }) => {
+          const what = field === "" ? message : `${field} ${message}`;
+          return [file, ...(state === null ? [] : [state]), what].join(": ");
+        })
         .join("\n"),
     );
   }
@@ -188,8 +186,10 @@ class Loader {
       Retry?: RetrierDefinition[] | undefined;
       Catch?: CatcherDefinition[] | undefined;
     }): Faults => {
-      this.#errorLists(name, "Retry", state.Retry ?? []);
-      this.#errorLists(name, "Catch", state.Catch ?? []);
+      this.#tell(name, [
+        ...errorListProblems("Retry", state.Retry ?? []),
+        ...errorListProblems("Catch", state.Catch ?? []),
+      ]);
       return {
         retry: state.Retry ?? [],
         catch: (state.Catch ?? []).map((catcher, index) => ({
@@ -205,7 +205,7 @@ class Loader {
         const state = this.#parse(stateSchemas.Task, raw, name);
         if (state === null) return null;
         const kind = taskResources[state.Resource];
-        this.#taskArguments(name, kind, state);
+        this.#tell(name, taskProblems(kind, state));
         return {
           type,
           name,
@@ -317,66 +317,6 @@ class Loader {
     };
   }
 
-  #taskArguments(name: string, kind: (typeof taskResources)[keyof typeof taskResources], state: TaskDefinition): void {
-    const known: Record<string, readonly string[]> = {
-      invoke: ["FunctionName", "Payload"],
-      invokeWithToken: ["FunctionName", "Payload"],
-      startExecution: ["StateMachineArn", "Name", "Input"],
-      stopTask: ["Task", "Cluster", "Reason"],
-    };
-    const required = {
-      invoke: "FunctionName",
-      invokeWithToken: "FunctionName",
-      startExecution: "StateMachineArn",
-      stopTask: "Task",
-      runTask: "TaskDefinition",
-    };
-    for (const field of Object.keys(state.Arguments)) {
-      if (known[kind] !== undefined && !known[kind].includes(field)) {
-        this.#problem(name, `Arguments.${field}`, `is not supported; expected ${known[kind].join(", ")}`);
-      }
-    }
-    if (!(required[kind] in state.Arguments)) this.#problem(name, `Arguments.${required[kind]}`, "is missing");
-    if (kind === "invokeWithToken") {
-      if (!JSON.stringify(state.Arguments).includes("$states.context.Task.Token")) {
-        this.#problem(name, "Arguments", "hand out no $states.context.Task.Token, so nobody could answer");
-      }
-    } else if (state.HeartbeatSeconds !== undefined) {
-      this.#problem(name, "HeartbeatSeconds", "has a meaning only with .waitForTaskToken");
-    }
-    const { HeartbeatSeconds: heartbeat, TimeoutSeconds: timeout } = state;
-    if (typeof heartbeat === "number" && typeof timeout === "number" && heartbeat >= timeout) {
-      this.#problem(name, "HeartbeatSeconds", `is ${heartbeat}; expected less than TimeoutSeconds, ${timeout}`);
-    }
-  }
-
-  #errorLists(name: string, field: "Retry" | "Catch", list: readonly (RetrierDefinition | CatcherDefinition)[]): void {
-    const known = new Set<string>(Object.values(errorNames));
-    for (const [index, entry] of list.entries()) {
-      const at = `${field}[${index}]`;
-      for (const error of entry.ErrorEquals) {
-        if (error === errorNames.runtime)
-          this.#problem(name, `${at}.ErrorEquals`, "names States.Runtime, which always ends the execution");
-        else if (error.startsWith("States.") && !known.has(error))
-          this.#problem(name, `${at}.ErrorEquals`, `names ${error}, which no state here can give`);
-      }
-      if (entry.ErrorEquals.includes(errorNames.all) && (entry.ErrorEquals.length > 1 || index < list.length - 1)) {
-        this.#problem(name, `${at}.ErrorEquals`, "has States.ALL; expected it alone and in the last entry");
-      }
-      if (
-        "MaxDelaySeconds" in entry &&
-        entry.MaxDelaySeconds !== undefined &&
-        entry.MaxDelaySeconds <= entry.IntervalSeconds
-      ) {
-        this.#problem(
-          name,
-          `${at}.MaxDelaySeconds`,
-          `is ${entry.MaxDelaySeconds}; expected more than IntervalSeconds, ${entry.IntervalSeconds}`,
-        );
-      }
-    }
-  }
-
   #entries(state: string, field: string, assign: JsonObject | undefined, scope: ExpressionScope): Entries {
     if (assign !== undefined && "states" in assign) this.#problem(state, field, "sets $states, which is reserved");
     return Object.entries(assign ?? {}).map(
@@ -408,6 +348,10 @@ class Loader {
       } else this.#problem(state, field, `is ${found(raw, issue.path)}: ${issue.message}`);
     }
     return null;
+  }
+
+  #tell(state: string, problems: readonly FieldProblem[]): void {
+    for (const { field, message } of problems) this.#problem(state, field, message);
   }
 
   #problem(state: string | null, field: string, message: string): void {

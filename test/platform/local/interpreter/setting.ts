@@ -52,6 +52,9 @@ export function setting(
     /** Further machines: name to states. */
     others?: Record<string, Record<string, unknown>>;
     placeholders?: Record<string, string>;
+    admit?: (machine: string) => boolean;
+    /** Beside the history that is always kept. */
+    onEvent?: (event: HistoryEvent) => void;
   } = {},
 ): Setting {
   const clock = new VirtualClock(start);
@@ -86,7 +89,11 @@ export function setting(
     resources,
     clock,
     random,
-    onEvent: (event) => history.push(event),
+    ...(options.admit === undefined ? {} : { admit: options.admit }),
+    onEvent: (event) => {
+      history.push(event);
+      options.onEvent?.(event);
+    },
   });
   const begin = (input: unknown = {}, name = "one"): Promise<LocalExecutionHandle> =>
     workflow.start("main", name, input);
@@ -128,4 +135,9 @@ export function invoke(name: string, fields: Record<string, unknown> = {}): Reco
 /** An error with the name that a Retry or a Catch sees. */
 export function named(name: string, message = "made by the test"): Error {
   return Object.assign(new Error(message), { name });
+}
+
+/** A placeholder as definitions write it. */
+export function placeholder(name: string): string {
+  return `\${${name}}`;
 }

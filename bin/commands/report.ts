@@ -1,0 +1,35 @@
+/** `proctor report <sweep>`: pass rates and scores by model and capability, also while the sweep runs. */
+import { leaderboard } from "../../lib/results/leaderboard.ts";
+import { provenanceOf, provenanceText } from "../../lib/results/provenance.ts";
+import { reportJson } from "../../lib/results/report-json.ts";
+import type { ScoreRow } from "../../lib/results/score-row.ts";
+import { leaderboardTable } from "../../lib/results/terminal-table.ts";
+import type { CommandResult } from "../command.ts";
+import { isAlive } from "../sweeps/controller.ts";
+import { findSweep } from "../sweeps/find-sweep.ts";
+import { latestGeneration } from "../sweeps/stored.ts";
+
+export default async function report(args: string[], options: Record<string, unknown>): Promise<CommandResult> {
+  const { runs, record } = await findSweep(String(args[0]), String(options.runs));
+  try {
+    const { sweep, planned } = await latestGeneration(runs.objects, record);
+    const rows: ScoreRow[] = [];
+    for await (const row of runs.scores.rows(record.sweep)) rows.push(row);
+    const running = isAlive(record.controller, Date.now());
+    const board = leaderboard(planned, rows, running);
+    const provenance = provenanceOf(planned, rows);
+    const head = { sweep: record.sweep, generation: sweep.generation, running };
+    if (options.json === true) return { exitCode: 0, text: JSON.stringify(reportJson(head, board, provenance)) };
+    const { valid, planned: count, pending } = board.overall;
+    return {
+      exitCode: 0,
+      text: [
+        `sweep ${head.sweep}, generation ${head.generation}: ${valid} of ${count} attempts valid${running ? `, ${pending} pending` : ""}`,
+        ...provenanceText(provenance),
+        leaderboardTable(board),
+      ].join("\n"),
+    };
+  } finally {
+    await runs.close();
+  }
+}
