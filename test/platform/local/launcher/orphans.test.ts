@@ -2,25 +2,16 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openUnisolatedLauncher } from "../../../../lib/platform/local/launcher/unisolated.ts";
 import { describeWithBubblewrap } from "../../../bubblewrap.ts";
 import { turnBody } from "../../../executor/turn-server/turn-client.ts";
-import { alive, buildBundles, runnerOf, until } from "./fixture.ts";
+import { alive, buildBundles, buildInto, runnerOf, until } from "./fixture.ts";
 
 let bundles: string;
 beforeAll(async () => {
   bundles = await buildBundles();
-  await build({
-    entryPoints: ["test/platform/local/launcher/host-main.ts"],
-    outfile: join(bundles, "host-main.js"),
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    logLevel: "error",
-    banner: { js: "import { createRequire as r } from 'node:module'; const require = r(import.meta.url);" },
-  });
+  await buildInto(bundles, "test/platform/local/launcher/host-main.ts");
 });
 afterAll(() => rmSync(bundles, { recursive: true, force: true }));
 
