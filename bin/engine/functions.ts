@@ -11,10 +11,10 @@ import { superviseHandler } from "../../lambdas/supervise.ts";
 import { taskStoppedHandler } from "../../lambdas/task-stopped.ts";
 import { agentByName } from "../../lib/agents/registry.ts";
 import type { machinePlaceholders } from "../../lib/attempt/machines.ts";
-import { storedChecks } from "../../lib/roles/supervisor/stored-checks.ts";
 import type { TurnCredentials } from "../../lib/executor/sealed-message.ts";
 import type { Runs } from "../../lib/platform/local/open-runs.ts";
 import type { CheckRunner, Clock, ModelClient, Random, Role, Secrets, TaskTokens } from "../../lib/platform/ports.ts";
+import { storedChecks } from "../../lib/roles/supervisor/stored-checks.ts";
 
 export interface FunctionPorts {
   runs: Runs;
