@@ -16,7 +16,8 @@ import type { Launcher } from "../../../../lib/platform/ports.ts";
 import { type TurnReport, turnReport } from "../../../../lib/trajectory/turn-report.ts";
 import { bubblewrap, describeWithBubblewrap } from "../../../bubblewrap.ts";
 import { completion, type FakeProvider, sendJson, startProvider } from "../../../executor/support/fake-provider.ts";
-import { buildRealBundles, until } from "./fixture.ts";
+import { onLinux, until } from "../../../executor/turn-server/processes.ts";
+import { buildRealBundles } from "./fixture.ts";
 import { spec } from "./spec.ts";
 
 const attempt = "a".repeat(26);
@@ -156,7 +157,7 @@ function executorContract(open: () => Promise<Launcher>): void {
   });
 }
 
-describe.runIf(process.platform === "linux")("an executor without a sandbox", () => {
+describe.runIf(onLinux)("an executor without a sandbox", () => {
   executorContract(() => openUnisolatedLauncher(options()));
 });
 

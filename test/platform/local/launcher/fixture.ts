@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import { type BuildOptions, build } from "esbuild";
 import type { RunnerInput, RunRunner } from "../../../../lib/executor/runner-input.ts";
 import { runnerInput } from "../../../../lib/executor/runner-input.ts";
+import { until } from "../../../executor/turn-server/processes.ts";
 import { TurnClient } from "../../../executor/turn-server/turn-client.ts";
 
 const common: BuildOptions = {
@@ -92,19 +93,4 @@ export async function runnerOf(
   const found = JSON.parse(readFileSync(path, "utf8"));
   const input = runnerInput.parse(found.input);
   return { ...found, input, client: new TurnClient(input.turnServer, input.turnSecret) };
-}
-
-export async function until(condition: () => boolean, seconds = 10): Promise<void> {
-  for (let round = 0; round < seconds * 100 && !condition(); round++) await new Promise((done) => setTimeout(done, 10));
-  if (!condition()) throw new Error("it did not happen");
-}
-
-/** Whether a process runs; a zombie does not. */
-export function alive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return process.platform !== "linux" || !/^\d+ \(.*\) [ZX]/s.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
-  } catch {
-    return false;
-  }
 }

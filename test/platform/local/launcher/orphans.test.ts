@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openUnisolatedLauncher } from "../../../../lib/platform/local/launcher/unisolated.ts";
 import { describeWithBubblewrap } from "../../../bubblewrap.ts";
+import { alive, onLinux, until } from "../../../executor/turn-server/processes.ts";
 import { turnBody } from "../../../executor/turn-server/turn-client.ts";
-import { alive, buildBundles, buildInto, runnerOf, until } from "./fixture.ts";
+import { buildBundles, buildInto, runnerOf } from "./fixture.ts";
 
 let bundles: string;
 beforeAll(async () => {
@@ -121,7 +122,7 @@ function processesOf(command: string): number[] {
 
 describeWithBubblewrap("kill -9 of the host, in bubblewrap", () => killContract("bwrap"));
 
-describe.runIf(process.platform === "linux")("kill -9 of the host, without a sandbox", () => {
+describe.runIf(onLinux)("kill -9 of the host, without a sandbox", () => {
   killContract("none");
 
   it("leaves folders that the next launcher removes", async () => {
