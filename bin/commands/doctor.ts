@@ -27,6 +27,8 @@ export interface Machine {
   nodeVersion: string;
   bundles: string;
   isolation: () => Promise<IsolationFound>;
+  /** Whether root runs Proctor. */
+  root: boolean;
   /** Folder of this machine's sweeps. */
   runs: string;
   /** Folder where models.yaml is looked for. */
@@ -51,6 +53,7 @@ export async function examine(machine: Machine): Promise<Check[]> {
     nodeCheck(machine.nodeVersion),
     bundlesCheck(machine.bundles),
     sandboxCheck(await machine.isolation()),
+    userCheck(machine.root),
     await runsCheck(machine.runs),
     await sqliteCheck(machine.trySqlite),
     socketsCheck(machine.temporary),
@@ -84,6 +87,15 @@ function sandboxCheck(found: IsolationFound): Check {
     "sandbox",
     `none, so only scripted models run, or others with --unisolated: ${found.reason}`,
     found.remedy,
+  );
+}
+
+function userCheck(root: boolean): Check {
+  if (!root) return ok("user", "not root");
+  return warning(
+    "user",
+    "root: a sandboxed agent has no capabilities, but services that trust root by its number would trust it",
+    "run Proctor as a plain user where real models work",
   );
 }
 
@@ -178,6 +190,7 @@ function thisMachine(runs: string): Machine {
     nodeVersion: process.version,
     bundles: bundlesFolder(),
     isolation: () => detectIsolation(),
+    root: process.geteuid?.() === 0,
     runs,
     folder: process.cwd(),
     secrets: environmentSecrets(),

@@ -22,6 +22,7 @@ beforeEach(() => {
       version: "bubblewrap 0.8.0",
       features: { size: true, disableUserns: true },
     }),
+    root: false,
     runs: join(folder, "runs"),
     folder,
     secrets: { get: async (name) => (name === "SET_KEY" ? "sk-canary" : null) },
@@ -52,6 +53,7 @@ describe("proctor doctor", () => {
       "warning",
       /install it/,
     ],
+    ["root", { root: true }, "user", "warning", /plain user/],
     ["a folder that cannot be made", { runs: "/proc/1/runs" }, "runs folder", "error", /--runs/],
     [
       "SQLite that does not load",

@@ -17,6 +17,7 @@ import { type CollectLimits, collectLimits } from "../../../lib/executor/turn-pr
 import { agentsAsProcesses } from "../../../lib/executor/turn-server/agent-process.ts";
 import { markedScope } from "../../../lib/executor/turn-server/process-scope.ts";
 import { TurnServer } from "../../../lib/executor/turn-server/turn-server.ts";
+import { alive, onLinux, until } from "./processes.ts";
 import { agentByName } from "./script-agent.ts";
 import { readAll, readTurn, TurnClient, tarOf, turnBody } from "./turn-client.ts";
 
@@ -53,20 +54,6 @@ afterEach(async () => {
 
 const sh = (script: string): string[] => ["/bin/sh", "-c", script];
 const node = (script: string): string[] => [process.execPath, "-e", script];
-const alive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
-  } catch {
-    return false;
-  }
-};
-/** Waits for a condition that another process brings about. */
-async function until(condition: () => boolean): Promise<void> {
-  for (let round = 0; round < 500 && !condition(); round++) await new Promise((resolve) => setTimeout(resolve, 10));
-  expect(condition()).toBe(true);
-}
-
 describe("the try's secret", () => {
   it("is shown to who knows it, and asked of everybody", async () => {
     expect(await client.call("GET", "/health")).toMatchObject({ status: 200, secret });
@@ -222,7 +209,7 @@ describe("ending a turn", () => {
       ? readFileSync(join(workspace, "pids"), "utf8").trim().split("\n").map(Number)
       : [];
 
-  it("ends all that the agent started when it is stopped", async () => {
+  it.runIf(onLinux)("ends all that the agent started when it is stopped", async () => {
     const turn = await client.open("POST", "/turn", turnBody({ command: sh(daemons) }));
     await until(() => pids().length === 5);
     expect((await client.call("POST", "/stop")).status).toBe(200);
@@ -230,7 +217,7 @@ describe("ending a turn", () => {
     expect(readTurn((await readAll(turn)).toString()).exit.signal).toBe("SIGKILL");
   });
 
-  it("ends all that the agent started when the runner goes away", async () => {
+  it.runIf(onLinux)("ends all that the agent started when the runner goes away", async () => {
     const turn = await client.open("POST", "/turn", turnBody({ command: sh(daemons) }));
     await until(() => pids().length === 5);
     turn.destroy();
@@ -299,7 +286,7 @@ describe("GET /results", () => {
     expect((await client.results()).entries).toEqual([]);
   });
 
-  it("leaves out what is beyond a limit, and says so", async () => {
+  it.runIf(onLinux)("leaves out what is beyond a limit, and says so", async () => {
     await server.close();
     await serve({ files: 6, bytes: 150, fileBytes: 100, depth: 3, nameBytes: 40 });
     await client.turn({

@@ -83,11 +83,57 @@ const ownFiles: Record<string, string> = {
   "etc/hostname": "sandbox\n",
   "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
   "opt/proctor/package.json": '{"type":"module"}\n',
+  empty: "",
 };
 
 const rootBytes = 64 * 1024 ** 2;
 const temporaryBytes = 1024 ** 3;
 const sharedMemoryBytes = 256 * 1024 ** 2;
+
+/** Of /proc, what changes the machine, and what tells of it. */
+const procReadOnly = ["acpi", "bus", "driver", "fs", "irq", "mtrr", "scsi", "sys", "sysrq-trigger"];
+const procHidden = ["kcore", "keys", "key-users", "kmsg", "latency_stats", "sched_debug", "timer_list"];
+
+/**
+ * Where root runs Proctor, an agent's processes belong to the machine's root, though without capabilities. What is
+ * root's by its owner alone would be theirs: a core_pattern to write is a command to run outside of the sandbox.
+ */
+function kernelArguments(empty: string): string[] {
+  const there = (names: string[]): string[] => names.map((name) => `/proc/${name}`).filter((path) => existsSync(path));
+  return [
+    ...there(procReadOnly).flatMap((path) => ["--ro-bind", path, path]),
+    ...there(procHidden).flatMap((path) => ["--ro-bind", empty, path]),
+  ];
+}
+
+/** Character devices with their numbers on Linux. */
+const devices: Record<string, string> = {
+  full: "1 7",
+  null: "1 3",
+  random: "1 8",
+  tty: "5 0",
+  urandom: "1 9",
+  zero: "1 5",
+};
+const nobody = 65534;
+
+/**
+ * For root: devices of the sandboxes' own that belong to nobody, for the owner of the machine's /dev/null may change its
+ * mode. Where they cannot be made (a container without that right, a disk without devices) the machine's are used.
+ */
+async function ownDevices(files: string): Promise<string[]> {
+  if (process.geteuid?.() !== 0) return [];
+  const folder = join(files, "dev");
+  await mkdir(folder, { recursive: true });
+  const steps = Object.entries(devices).map(
+    ([name, numbers]) => `mknod -m 666 ${name} c ${numbers} && chown ${nobody} ${name}`,
+  );
+  const script = `cd "$1" && umask 0 && ${steps.join(" && ")} && head -c 1 zero > null`;
+  const made = await new Promise<boolean>((resolve) => {
+    execFile("/bin/sh", ["-c", script, "devices", folder], (error) => resolve(error === null));
+  });
+  return made ? Object.keys(devices).flatMap((name) => ["--dev-bind", join(folder, name), `/dev/${name}`]) : [];
+}
 
 const agentProcesses = 4096;
 
@@ -145,18 +191,27 @@ export async function sandboxSystem(
     // Bound by its real path: a link may lead to where the sandbox has nothing.
     if (existsSync(path)) common.push("--ro-bind", realpathSync(path), path);
   }
+  common.push("--tmpfs", inside.ours);
   for (const [name, text] of Object.entries(ownFiles)) {
     const path = join(files, name);
     await mkdir(join(path, ".."), { recursive: true });
-    await writeFile(path, text);
-    common.push("--ro-bind", path, `/${name}`);
+    await writeFile(path, text, { mode: 0o444 });
+    if (name.includes("/")) common.push("--ro-bind", path, `/${name}`);
   }
   common.push("--ro-bind", realpathSync(process.execPath), inside.node);
   for (const name of sandboxBundles) {
     if (existsSync(join(bundles, name))) common.push("--ro-bind", join(bundles, name), `${inside.ours}/${name}`);
   }
+  common.push("--remount-ro", inside.ours);
   for (const path of hide.filter((hidden) => isBelow(hidden, "/usr"))) common.push("--tmpfs", path);
-  common.push("--proc", "/proc", "--dev", "/dev");
+  common.push(
+    "--proc",
+    "/proc",
+    "--dev",
+    "/dev",
+    ...kernelArguments(join(files, "empty")),
+    ...(await ownDevices(files)),
+  );
   const memory = { "/tmp": temporaryBytes, "/dev/shm": sharedMemoryBytes };
   for (const [path, bytes] of Object.entries(memory)) {
     common.push(...(features.size ? ["--size", String(bytes)] : []), "--tmpfs", path);

@@ -116,6 +116,18 @@ describeWithBubblewrap("a hostile agent in a sandbox", () => {
     },
   );
 
+  it("cannot change the machine through what belongs to its user", async () => {
+    const { client } = await runnerOf(folder, "bwrap-web-one");
+    const script = `
+      find /proc -path '/proc/[0-9]*' -prune -o -path /proc/pressure -prune -o -type f -writable -print
+      for device in null zero full random urandom tty; do chmod 600 /dev/$device && echo changed $device; done
+      echo kept > /dev/null && head -c 1 /dev/urandom | wc -c
+      cat /proc/kcore /proc/kmsg /proc/keys | head -c 1 | wc -c
+      for path in /usr/x /opt/proctor/x /opt/proctor/bin/x /etc/passwd /run/proctor/x; do touch $path && echo made $path; done`;
+    const run = await client.turn({ command: ["/bin/bash", "-c", script], turn: 4 });
+    expect(run.out).toBe("1\n0\n");
+  });
+
   it("has a bounded number of processes, and room in memory for its temporary files alone", async () => {
     const { client } = await runnerOf(folder, "bwrap-web-one");
     const run = await client.turn({

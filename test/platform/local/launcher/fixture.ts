@@ -2,23 +2,43 @@
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { build } from "esbuild";
+import { type BuildOptions, build } from "esbuild";
 import type { RunnerInput, RunRunner } from "../../../../lib/executor/runner-input.ts";
 import { runnerInput } from "../../../../lib/executor/runner-input.ts";
+import { until } from "../../../executor/turn-server/processes.ts";
 import { TurnClient } from "../../../executor/turn-server/turn-client.ts";
 
-/** Builds bundles into a new folder of temporary files; the caller removes it. */
+const common: BuildOptions = {
+  entryNames: "[name]",
+  bundle: true,
+  platform: "node",
+  format: "esm",
+  logLevel: "error",
+  banner: { js: "import { createRequire as r } from 'node:module'; const require = r(import.meta.url);" },
+};
+const turnServerEntry = "lib/executor/turn-server/turn-server-main.ts";
+const agentEntries = ["lib/agents/null/null-main.ts", "lib/agents/mini/mini-main.ts"];
+
+/** Builds a file of the test's own beside the bundles in `folder`. */
+export async function buildInto(folder: string, entry: string): Promise<void> {
+  await build({ ...common, entryPoints: [entry], outdir: folder });
+}
+
+/** The bundles as they are, in a new folder of temporary files; the caller removes it. */
+export async function buildRealBundles(): Promise<string> {
+  const folder = newFolder();
+  const entryPoints = [turnServerEntry, ...agentEntries, "lib/platform/local/runner-main.ts"];
+  await build({ ...common, entryPoints, outdir: folder });
+  return folder;
+}
+
+/** The real turn server, whose only agent runs any command, and the runner that waits; the caller removes the folder. */
 export async function buildBundles(): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), "bundles-"));
+  const folder = newFolder();
   await build({
-    entryPoints: ["lib/executor/turn-server/turn-server-main.ts", "lib/agents/null/null-main.ts"],
+    ...common,
+    entryPoints: [turnServerEntry, ...agentEntries],
     outdir: folder,
-    entryNames: "[name]",
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    logLevel: "error",
-    banner: { js: "import { createRequire as r } from 'node:module'; const require = r(import.meta.url);" },
     plugins: [
       {
         name: "script-agent",
@@ -30,8 +50,13 @@ export async function buildBundles(): Promise<string> {
       },
     ],
   });
-  writeFileSync(join(folder, "package.json"), '{"type":"module"}');
   writeFileSync(join(folder, "runner-main.js"), waitingRunner);
+  return folder;
+}
+
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "bundles-"));
+  writeFileSync(join(folder, "package.json"), '{"type":"module"}');
   return folder;
 }
 
@@ -68,19 +93,4 @@ export async function runnerOf(
   const found = JSON.parse(readFileSync(path, "utf8"));
   const input = runnerInput.parse(found.input);
   return { ...found, input, client: new TurnClient(input.turnServer, input.turnSecret) };
-}
-
-export async function until(condition: () => boolean, seconds = 10): Promise<void> {
-  for (let round = 0; round < seconds * 100 && !condition(); round++) await new Promise((done) => setTimeout(done, 10));
-  if (!condition()) throw new Error("it did not happen");
-}
-
-/** Whether a process runs; a zombie does not. */
-export function alive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return process.platform !== "linux" || !/^\d+ \(.*\) [ZX]/s.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
-  } catch {
-    return false;
-  }
 }

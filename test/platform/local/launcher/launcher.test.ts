@@ -8,8 +8,9 @@ import type { LocalLauncherOptions } from "../../../../lib/platform/local/launch
 import { openUnisolatedLauncher } from "../../../../lib/platform/local/launcher/unisolated.ts";
 import type { Launcher, StoppedExecutor } from "../../../../lib/platform/ports.ts";
 import { bubblewrap, describeWithBubblewrap } from "../../../bubblewrap.ts";
+import { alive, onLinux, until } from "../../../executor/turn-server/processes.ts";
 import { turnBody } from "../../../executor/turn-server/turn-client.ts";
-import { alive, buildBundles, runnerOf, until, waitingRunnerHere } from "./fixture.ts";
+import { buildBundles, runnerOf, waitingRunnerHere } from "./fixture.ts";
 import { spec } from "./spec.ts";
 
 let bundles: string;
@@ -152,7 +153,7 @@ function processContract(open: () => Promise<Launcher>): void {
     expect(entries[0]?.body.toString()).toMatch(/^see .*tmp_workspace\/x\n$/);
   });
 
-  it("ends an agent in the middle of its turn, with its daemons", async () => {
+  it.runIf(onLinux)("ends an agent in the middle of its turn, with its daemons", async () => {
     const { id } = await launcher.launch(spec("m1"));
     const { client } = await runnerOf(folder, "m1");
     const mark = `mark-${process.pid}-${Math.trunc(performance.now())}`;

@@ -2,25 +2,17 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openUnisolatedLauncher } from "../../../../lib/platform/local/launcher/unisolated.ts";
 import { describeWithBubblewrap } from "../../../bubblewrap.ts";
+import { alive, onLinux, until } from "../../../executor/turn-server/processes.ts";
 import { turnBody } from "../../../executor/turn-server/turn-client.ts";
-import { alive, buildBundles, runnerOf, until } from "./fixture.ts";
+import { buildBundles, buildInto, runnerOf } from "./fixture.ts";
 
 let bundles: string;
 beforeAll(async () => {
   bundles = await buildBundles();
-  await build({
-    entryPoints: ["test/platform/local/launcher/host-main.ts"],
-    outfile: join(bundles, "host-main.js"),
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    logLevel: "error",
-    banner: { js: "import { createRequire as r } from 'node:module'; const require = r(import.meta.url);" },
-  });
+  await buildInto(bundles, "test/platform/local/launcher/host-main.ts");
 });
 afterAll(() => rmSync(bundles, { recursive: true, force: true }));
 
@@ -83,7 +75,8 @@ function killContract(isolation: "bwrap" | "none"): void {
     // Daemons hang on the sandbox's first process, or on the host's: found by what they run.
     const sleeping = () => processesOf(`sleep\x00${seconds}\x00`);
     await until(() => sleeping().length >= 3);
-    const below = [...new Set([...killWhole(pid), ...sleeping()])];
+    const daemons = sleeping();
+    const below = [...new Set([...daemons, ...killWhole(pid)])];
     expect(below.length).toBeGreaterThanOrEqual(5);
     await until(() => below.filter(alive).length === 0, 2);
     rmSync(folder, { recursive: true, force: true });
@@ -129,7 +122,7 @@ function processesOf(command: string): number[] {
 
 describeWithBubblewrap("kill -9 of the host, in bubblewrap", () => killContract("bwrap"));
 
-describe.runIf(process.platform === "linux")("kill -9 of the host, without a sandbox", () => {
+describe.runIf(onLinux)("kill -9 of the host, without a sandbox", () => {
   killContract("none");
 
   it("leaves folders that the next launcher removes", async () => {
