@@ -3,6 +3,7 @@ import { machineDefinitions, machinePlaceholders } from "../lib/attempt/machines
 import { StatesInterpreter } from "../lib/platform/local/interpreter/interpreter.ts";
 import { RealClock } from "../lib/platform/local/real-clock.ts";
 import { systemRandom } from "../lib/platform/local/system-random.ts";
+import { type Measure, median } from "./measure.ts";
 
 const batches = 9;
 const perBatch = 100;
@@ -13,7 +14,7 @@ const turns = 3;
  * CPU milliseconds of this process for one attempt of three turns: the median of batches after one that warms up, and
  * that of the first attempts of a fresh process; and the heap that is kept after all of them.
  */
-export async function measure(): Promise<{ name: string; value: number; unit: string; target: string | null }[]> {
+export async function measure(): Promise<Measure[]> {
   const workflow = attemptWorkflow();
   let number = 0;
   const run = async (count: number): Promise<{ cpuMs: number; states: number }> => {
@@ -36,9 +37,13 @@ export async function measure(): Promise<{ name: string; value: number; unit: st
   const measured: number[] = [];
   for (let batch = 0; batch < batches; batch++) measured.push((await run(perBatch)).cpuMs);
   const growth = (await settledHeap()) - kept;
-  const median = measured.sort((a, b) => a - b)[batches >> 1] as number;
   return [
-    { name: `control flow of an attempt, ${cold.states} states`, value: median, unit: "ms CPU", target: "at most 5" },
+    {
+      name: `control flow of an attempt, ${cold.states} states`,
+      value: median(measured),
+      unit: "ms CPU",
+      target: "at most 5",
+    },
     { name: "the same, first 20 of a process", value: cold.cpuMs, unit: "ms CPU", target: null },
     { name: `heap kept by ${batches * perBatch} attempts`, value: growth / 1024 / 1024, unit: "MiB", target: null },
   ];

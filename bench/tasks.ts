@@ -3,11 +3,12 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadPackages } from "../lib/tasks/load.ts";
+import { type Measure, median } from "./measure.ts";
 import { publicShape, writeSyntheticRepository } from "./synthetic-repository.ts";
 
 const rounds = 5;
 
-export async function measure(): Promise<{ name: string; value: number; unit: string; target: string }[]> {
+export async function measure(): Promise<Measure[]> {
   const root = await mkdtemp(join(tmpdir(), "proctor-bench-"));
   try {
     writeSyntheticRepository(root);
@@ -21,11 +22,10 @@ export async function measure(): Promise<{ name: string; value: number; unit: st
       }
     }
     const first = times[0] ?? 0;
-    const median = [...times].sort((a, b) => a - b)[Math.floor(rounds / 2)] ?? 0;
     const round3 = (seconds: number): number => Math.round(seconds * 1000) / 1000;
     return [
       { name: "load 404 task packages, first time", value: round3(first), unit: "s", target: "at most 1.0" },
-      { name: "load 404 task packages, median of 5", value: round3(median), unit: "s", target: "at most 1.0" },
+      { name: "load 404 task packages, median of 5", value: round3(median(times)), unit: "s", target: "at most 1.0" },
     ];
   } finally {
     await rm(root, { recursive: true, force: true });

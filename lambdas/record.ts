@@ -1,5 +1,6 @@
 /** Record: the row that closes a try, from its stored evidence, and whether another try is to run. */
 import { attemptRow } from "../lib/attempt/attempt-row.ts";
+import { readableCause } from "../lib/attempt/fault-cause.ts";
 import { type RecordResult, recordEvent, recordResult } from "../lib/attempt/functions.ts";
 import { jitterUnit, retryAfter } from "../lib/attempt/retry-rule.ts";
 import { type RowStatus, statusRank } from "../lib/attempt/vocabulary.ts";
@@ -30,7 +31,7 @@ export function recordHandler(deps: RecordDeps): (event: unknown) => Promise<Rec
       stored,
       turns: asked.turns,
       ...evidence,
-      fault: asked.fault,
+      fault: asked.fault && { ...asked.fault, cause: readableCause(asked.fault.cause) },
       executorGone: asked.executorGone,
       now: deps.clock.now(),
     });

@@ -13,7 +13,7 @@ import {
   stopTaskRequest,
 } from "../../lib/attempt/launch-request.ts";
 import { machineDefinitions } from "../../lib/attempt/machines.ts";
-import { openChecksPool } from "../../lib/platform/local/checks-pool.ts";
+import { createChecksPool } from "../../lib/platform/local/checks-pool.ts";
 import {
   type HistoryEvent,
   type Resources,
@@ -91,7 +91,7 @@ export class Engine {
       closers.push(() => models.close());
       const scripted = await startScriptedModels({ socket: sockets.models, clock });
       closers.push(() => scripted.close());
-      const checks = openChecksPool();
+      const checks = createChecksPool();
       closers.push(() => checks.close());
 
       // Functions need the tokens, the tokens are the interpreter's, and the interpreter needs the functions.

@@ -11,6 +11,7 @@ import { superviseHandler } from "../../lambdas/supervise.ts";
 import { taskStoppedHandler } from "../../lambdas/task-stopped.ts";
 import { agentByName } from "../../lib/agents/registry.ts";
 import type { machinePlaceholders } from "../../lib/attempt/machines.ts";
+import { storedChecks } from "../../lib/roles/supervisor/stored-checks.ts";
 import type { TurnCredentials } from "../../lib/executor/sealed-message.ts";
 import type { Runs } from "../../lib/platform/local/open-runs.ts";
 import type { CheckRunner, Clock, ModelClient, Random, Role, Secrets, TaskTokens } from "../../lib/platform/ports.ts";
@@ -78,7 +79,12 @@ export function localFunctions(ports: FunctionPorts): Functions {
         leaseSeconds,
       }),
       "open-turn": openTurnHandler({ ...as("open-turn"), clock, random, secrets, grantFor, turnMarginSeconds }),
-      supervise: superviseHandler({ store: as("supervisor").store, models, checks, clock }),
+      supervise: superviseHandler({
+        store: as("supervisor").store,
+        models,
+        clock,
+        runChecks: storedChecks(checks),
+      }),
       simulate: simulateHandler({ store: as("user-simulator").store, models, clock }),
       record: recordHandler({ ...as("record"), clock }),
       compact: compactHandler(as("compact")),

@@ -117,7 +117,7 @@ async function execute(
         digest: request.digest,
         fixed: request.fixed,
         capUsd: request.capUsd,
-        lanes: [...request.lanes],
+        lanes: request.lanes.map(({ lane, model, concurrency }) => ({ lane, model, concurrency })),
         planned: request.planned.length,
       },
       request.planned.map((line) => ({ ...line, generation })),

@@ -120,8 +120,7 @@ function codePoints(text: string): number {
 const routingWindow = 12;
 const handOverTools = new Set(["sessions_send", "sessions_spawn"]);
 /** What Edict's first agent writes while others work: received, wait, passed on, reply to come; and its silent markers. */
-const routingWords =
-  /接旨|收到旨意|稍候|稍后回奏|转交|转尚书省|送门下省|已派发|已下派|回奏后|待回奏|待批示|待子代理|等子代理|no_reply|reply_skip|announce_skip/i;
+const routingWords = /旨意|接旨|回奏|尚书省|门下省|中书省|转交|派发|稍候|等待|no_reply|reply_skip|announce_skip/i;
 
 function isRouting(last: LastMessage): boolean {
   return routingWords.test(last.text) && last.recentTools.some((tool) => handOverTools.has(tool));

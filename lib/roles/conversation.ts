@@ -20,7 +20,7 @@ export const conversationLimits = {
   toolRounds: 40,
   toolCallsAtOnce: 8,
   /** Characters of tool results in all. */
-  toolCharacters: 900_000,
+  toolCharacters: 400_000,
   maxOutputTokens: 16_000,
   backoffMs: { first: 1000, most: 30_000 },
 } as const;

@@ -3,7 +3,7 @@
  * change a result is published, so the digest covers it by construction.
  */
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
+import { createReadStream, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { PackagePart } from "../firewall/keys.ts";
 import { canonicalJson, sha256Hex } from "./canonical.ts";
@@ -46,7 +46,7 @@ export async function readContent(pkg: TaskPackage): Promise<PackageContent> {
   const copied = copiedFiles(pkg);
   const entries: ContentEntry[] = await inParallel(copied, async ({ part, path, source }) => {
     const file = join(pkg.folder, source.path);
-    return { part, path, ...(await hashFile(file)), from: { file } };
+    return { part, path, ...(await hashFile(file, source.bytes)), from: { file } };
   });
   const add = (part: PackagePart, path: string, text: string): void => {
     entries.push({ part, path, bytes: Buffer.byteLength(text), sha256: sha256Hex(text), from: { text } });
@@ -100,7 +100,7 @@ function copiedFiles(pkg: TaskPackage): CopiedFile[] {
   const copy = (part: PackagePart, files: readonly PackageFile[], prefix = ""): CopiedFile[] =>
     files.map((source) => ({ part, path: prefix + source.path, source }));
   const folders = (kind: string, names: readonly string[]): PackageFile[] =>
-    names.flatMap((name) => filesBelow(pkg, `${kind}/${name.replace(/\/$/, "")}/`));
+    names.flatMap((name) => filesBelow(pkg, `${kind}/${name}/`));
   const scripts = task.pre_exec.flatMap((path) => {
     const folder = path.slice(0, path.lastIndexOf("/") + 1);
     return folder === "" ? pkg.files.filter((file) => file.path === path) : filesBelow(pkg, folder);
@@ -146,16 +146,30 @@ function runnerPart(pkg: TaskPackage, copied: readonly CopiedFile[]): Omit<Runne
   };
 }
 
-/** @throws ProblemsError when the file cannot be read */
-export async function hashFile(file: string): Promise<{ bytes: number; sha256: string }> {
-  const hash = createHash("sha256");
-  let bytes = 0;
+/** Files up to this size are read in one piece: a stream for each of thousands of notes would cost more than the hashing. */
+const smallBytes = 256 * 1024;
+
+/**
+ * @param expectedBytes its size, where it is known already
+ * @throws ProblemsError when the file cannot be read
+ */
+export async function hashFile(
+  file: string,
+  expectedBytes = Number.POSITIVE_INFINITY,
+): Promise<{ bytes: number; sha256: string }> {
   try {
-    for await (const chunk of createReadStream(file, { highWaterMark: 256 * 1024 })) {
+    if (expectedBytes <= smallBytes) {
+      const data = readFileSync(file);
+      return { bytes: data.length, sha256: sha256Hex(data) };
+    }
+    const hash = createHash("sha256");
+    let bytes = 0;
+    for await (const chunk of createReadStream(file, { highWaterMark: smallBytes })) {
       const data = chunk as Buffer;
       hash.update(data);
       bytes += data.length;
     }
+    return { bytes, sha256: hash.digest("hex") };
   } catch (error) {
     const problem: Problem = {
       file,
@@ -166,7 +180,6 @@ export async function hashFile(file: string): Promise<{ bytes: number; sha256: s
     };
     throw new ProblemsError([problem]);
   }
-  return { bytes, sha256: hash.digest("hex") };
 }
 
 /**

@@ -112,7 +112,7 @@ async function folderDiffers(from: string, inventory: Inventory, there: string):
   const wanted = new Map(inventory.files.map((file) => [file.path, file.bytes]));
   const differing = await inParallel([...names], async (path) => {
     if (wanted.get(path) !== found.get(path)) return join(there, path);
-    return (await sameContent(join(from, path), join(there, path))) ? null : join(there, path);
+    return (await sameContent(join(from, path), join(there, path), found.get(path))) ? null : join(there, path);
   });
   return differing.filter((path) => path !== null);
 }
@@ -122,8 +122,8 @@ async function fileDiffers(from: string, there: string): Promise<string[]> {
   return (await sameContent(from, there)) ? [] : [there];
 }
 
-async function sameContent(a: string, b: string): Promise<boolean> {
-  const [one, other] = await Promise.all([hashFile(a), hashFile(b)]);
+async function sameContent(a: string, b: string, bytes?: number): Promise<boolean> {
+  const [one, other] = await Promise.all([hashFile(a, bytes), hashFile(b, bytes)]);
   return one.sha256 === other.sha256;
 }
 

@@ -217,8 +217,8 @@ function readInjection(draft: Draft, options: LoadOptions): void {
   if (task !== null) missingAssets(task, draft, there, add);
   const injected = [
     ...["references/", "sources/"],
-    ...(task?.skills ?? []).map((name) => `skills/${name.replace(/\/$/, "")}/`),
-    ...(task?.services ?? []).map((service) => `services/${service.path.replace(/\/$/, "")}/`),
+    ...(task?.skills ?? []).map((name) => `skills/${name}/`),
+    ...(task?.services ?? []).map((service) => `services/${service.path}/`),
     ...(task?.pre_exec ?? []),
   ];
   for (const path of inventory.pointers) {
@@ -234,7 +234,6 @@ function missingAssets(
   there: (path: string) => boolean,
   add: (path: string, field: string, found: string, expected: string, severity?: Problem["severity"]) => void,
 ): void {
-  const bare = (path: string): string => path.replace(/\/$/, "");
   const need = (field: string, path: string, expected: string): void => {
     if (!there(path)) add(path, field, "no such file or folder", expected);
   };
@@ -242,16 +241,16 @@ function missingAssets(
     const field = `references.${index}`;
     if (!path.startsWith("references/")) add(path, field, path, "a path below references/");
     // The rubric is told of already.
-    else if (path !== "references/eval_rule.md") need(field, bare(path), "the reference that the task file lists");
+    else if (path !== "references/eval_rule.md") need(field, path, "the reference that the task file lists");
   });
   task.sources.forEach((path, index) => {
-    need(`sources.${index}`, `sources/${bare(path)}`, "the source that the task file lists");
+    need(`sources.${index}`, `sources/${path}`, "the source that the task file lists");
   });
   task.skills.forEach((name, index) => {
-    need(`skills.${index}`, `skills/${bare(name)}`, "the folder of the skill that the task file lists");
+    need(`skills.${index}`, `skills/${name}`, "the folder of the skill that the task file lists");
   });
   task.services.forEach((service, index) => {
-    need(`services.${index}`, `services/${bare(service.path)}`, `the folder of the service ${service.name}`);
+    need(`services.${index}`, `services/${service.path}`, `the folder of the service ${service.name}`);
   });
   task.pre_exec.forEach((path, index) => {
     need(`pre_exec.${index}`, path, "the script that the task file lists");

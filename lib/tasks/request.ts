@@ -4,7 +4,7 @@ import { preambles } from "./preamble.ts";
 
 export function renderRequest(pkg: Pick<TaskPackage, "language" | "snapshot" | "task">): string {
   const words = preambles[pkg.language];
-  const names = pkg.task.skills.map((name) => `\`/root/skills/${name.replace(/\/$/, "")}/SKILL.md\``);
+  const names = pkg.task.skills.map((name) => `\`/root/skills/${name}/SKILL.md\``);
   const skills =
     names.length === 0 ? words.noSkills : words.skills.replace("{list}", () => names.join(words.separator));
   return words.text.replace("{skills}", () => skills) + requestText(pkg);

@@ -17,15 +17,15 @@ const identifier = z
   )
   .max(maxTaskIdLength, `a name of at most ${maxTaskIdLength} characters`);
 
-/** A path inside the package, with `/` between its parts. */
-const relativePath = z.string("a relative path").refine((path) => {
-  const parts = path.replace(/\/$/, "").split("/");
-  return (
-    !/[\\\0]/.test(path) &&
-    !/^[A-Za-z]:/.test(path) &&
-    parts.every((part) => part !== "" && part !== "." && part !== "..")
-  );
-}, "a relative path inside the package, without `..`, `.`, `\\` or a leading `/`");
+/** A path inside the package, with `/` between its parts. The slash at a folder's end is dropped. */
+const relativePath = z
+  .string("a relative path")
+  .refine((path) => {
+    const parts = path.replace(/\/$/, "").split("/");
+    const plain = !/[\\\0]/.test(path) && !/^[A-Za-z]:/.test(path);
+    return plain && parts.every((part) => part !== "" && part !== "." && part !== "..");
+  }, "a relative path inside the package, without `..`, `.`, `\\` or a leading `/`")
+  .transform((path) => path.replace(/\/$/, ""));
 
 const aliases: Record<string, string> = { edict: "openclaw_edict", "openclaw+edict": "openclaw_edict" };
 export const agentSystems = ["openclaw", "openclaw_edict", "nanobot"] as const;

@@ -238,7 +238,7 @@ export class EvidenceView {
    * deduction has to rest on.
    */
   isChangedArtifact(pointer: string): boolean {
-    const file = this.#byPath.get(pointer.replace(/#\d+$/, ""));
+    const file = this.#byPath.get(pointer) ?? this.#byPath.get(pointer.replace(/#\d+$/, ""));
     if (!file || file.turn === null || file.kind !== "result") return false;
     const inTurn = (turn: number): ViewFile | undefined =>
       this.#byPath.get(turnFolder(turn) + file.path.slice(turnFolder(file.turn!).length));

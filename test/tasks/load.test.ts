@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { writeSyntheticRepository } from "../../bench/synthetic-repository.ts";
 import { type LoadedFolder, type LoadOptions, loadPackages } from "../../lib/tasks/load.ts";
 import { type Problem, problemLine } from "../../lib/tasks/problem.ts";
 import { runnableProblems } from "../../lib/tasks/runnable.ts";
@@ -59,6 +60,20 @@ describe("the public packages", () => {
 
   it("load from their tasks/ folder too", () => {
     expect(loadPackages(join(publicPackages, "tasks"), { env: {} })?.found).toBe(12);
+  });
+});
+
+describe("a repository like the public one", () => {
+  it("loads whole, templates aside", () => {
+    const folder = packageFolder();
+    try {
+      const { packages } = writeSyntheticRepository(folder.path, 0.02);
+      const loaded = loadPackages(folder.path, { env: { API_TOKEN: "x" } }) as LoadedFolder;
+      expect(loaded).toMatchObject({ found: packages, ok: packages, problems: [] });
+      expect(loaded.packages.every((pkg) => pkg.twin !== null)).toBe(true);
+    } finally {
+      folder.remove();
+    }
   });
 });
 

@@ -16,26 +16,22 @@ export interface ProcessScope {
   anythingLeft(): Promise<boolean>;
 }
 
-const setpriv = ["/usr/bin/setpriv", "/bin/setpriv"].find((path) => existsSync(path));
-
 /**
  * The process namespace of a sandbox. The turn server holds one capability that means nothing outside the sandbox
  * (SETPCAP); agents start without it, and the kernel lets nobody trace or read the memory, environment or descriptors
  * of a process that has more capabilities than oneself. So an agent cannot read the secret out of its turn server,
  * although both are the same user.
  *
+ * @param guard command line that agents are started through; it takes the capability away
  * @throws when this process is not the sandbox's second: `kill(-1)` is for there alone.
  */
-export function sandboxScope(): ProcessScope {
+export function sandboxScope(guard: string[]): ProcessScope {
   const inSandbox = (): boolean => process.pid === 2 && process.ppid === 1;
   if (!inSandbox()) throw new Error("the turn server is not the second process of a sandbox");
   const others = (): string[] =>
     readdirSync("/proc").filter((name) => /^\d+$/.test(name) && name !== "1" && name !== "2" && !isZombie(name));
   return {
-    wrap: (command) =>
-      setpriv === undefined
-        ? command
-        : [setpriv, "--bounding-set", "-all", "--inh-caps", "-all", "--ambient-caps", "-all", "--", ...command],
+    wrap: (command) => [...guard, ...command],
     env: {},
     async endAll() {
       // Everything in this process namespace except its first process and the caller, in one step, so that nothing

@@ -1,5 +1,6 @@
 /**
- * The turn server as a process: `turn-server-main.js --fd 3 --workspace W --home H --bundles B --scope sandbox`.
+ * The turn server as a process: `turn-server-main.js --fd 3 --workspace W --home H --bundles B --scope sandbox -- G`,
+ * where G is the command line that agents are started through.
  * Its secret is the first line of its standard input; when that input ends, it ends with all that it started.
  */
 import { parseArgs } from "node:util";
@@ -8,7 +9,8 @@ import { agentsAsProcesses } from "./agent-process.ts";
 import { markedScope, sandboxScope } from "./process-scope.ts";
 import { TurnServer } from "./turn-server.ts";
 
-const { values } = parseArgs({
+const { values, positionals: guard } = parseArgs({
+  allowPositionals: true,
   options: {
     /** Inherited descriptor that listens already, or the path of a socket to listen on. */
     fd: { type: "string" },
@@ -49,7 +51,7 @@ function readSecret(onEnd: () => void): Promise<string> {
 }
 
 const scopeName = needed("scope");
-const scope = scopeName === "sandbox" ? sandboxScope() : markedScope(scopeName.replace(/^mark:/, ""));
+const scope = scopeName === "sandbox" ? sandboxScope(guard) : markedScope(scopeName.replace(/^mark:/, ""));
 const leave = async (): Promise<void> => {
   await scope.endAll();
   process.exit(0);
@@ -67,6 +69,5 @@ const turnServer = new TurnServer({
   start: agentsAsProcesses(scope),
 });
 process.on("SIGTERM", () => void leave());
-process.on("SIGINT", () => void leave());
 if (values.fd !== undefined) turnServer.server.listen({ fd: Number(values.fd) });
 else turnServer.server.listen(values.path);

@@ -177,7 +177,7 @@ function array(node: Node): Direct | null {
     for (const [constructed, compiled] of items) {
       const value = compiled(bindings);
       if (value === notDirect) return notDirect;
-      if (Array.isArray(value) && !constructed) result.push(...(value as unknown[]));
+      if (Array.isArray(value) && !constructed) for (const part of value as unknown[]) result.push(part);
       else if (value !== undefined) result.push(value);
     }
     return result;

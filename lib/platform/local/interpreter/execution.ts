@@ -106,11 +106,14 @@ export class Execution {
     this.endedAt = this.around.clock.now();
     const failed = outcome.status !== "SUCCEEDED";
     const [error, cause] = failed ? [outcome.error, outcome.cause] : [null, null];
-    this.tell({ type: "ExecutionEnded", status: outcome.status, error, cause });
-    for (const child of this.children) child.end({ status: "ABORTED", error: error ?? "", cause: cause ?? "" });
-    this.children.clear();
-    this.onEnd?.();
-    this.#abort.abort("the execution has ended");
-    this.#settle({ ...outcome, statesEntered: this.statesEntered, retries: this.retries });
+    try {
+      this.tell({ type: "ExecutionEnded", status: outcome.status, error, cause });
+    } finally {
+      for (const child of this.children) child.end({ status: "ABORTED", error: error ?? "", cause: cause ?? "" });
+      this.children.clear();
+      this.onEnd?.();
+      this.#abort.abort("the execution has ended");
+      this.#settle({ ...outcome, statesEntered: this.statesEntered, retries: this.retries });
+    }
   }
 }

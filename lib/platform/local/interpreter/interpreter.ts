@@ -13,9 +13,15 @@
  *     await workflow.tokens.succeed(token, report);   // TaskTokens: "accepted" | "closed"
  *     await workflow.stop("attempt", name, "Proctor.Cancelled", "the operator stopped the sweep");
  *
+ * `admit` says whether tasks may start executions of a machine now: so a sweep is drained.
+ *
  * A machine is named in `startExecution.sync:2` by its name or by an ARN that ends in `:<name>`. Errors that handlers
  * throw are named by the Error's `name`; a task's cause is {"errorType", "errorMessage"} as JSON. An execution that has
  * ended leaves its name behind, which is refused from then on, and nothing else.
+ *
+ * What is not as in the cloud: the cause of a failed function has no stack; a function goes on after its task timed out
+ * only if it does not heed the signal; an answer to a token that is cut to 256 and 32,768 characters of error and cause
+ * is refused there; names are remembered as long as the process lives.
  */
 
 import { isDeepStrictEqual } from "node:util";

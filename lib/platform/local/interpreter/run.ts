@@ -81,6 +81,8 @@ async function visit(scope: Scope, state: State, input: Json): Promise<Outcome> 
       return leave(scope, state, await attempt(now, state));
     } catch (error) {
       if (error instanceof Interrupted) throw error;
+      // It ended while this state did its work: what came of that is nobody's any more.
+      if (scope.signal.aborted) throw new Interrupted();
       const failure = asFailure(error);
       const faults = "catch" in state ? state : null;
       const fail = {
@@ -118,6 +120,7 @@ async function visit(scope: Scope, state: State, input: Json): Promise<Outcome> 
 }
 
 function leave(scope: Scope, state: State, outcome: Outcome): Outcome {
+  if (scope.signal.aborted) throw new Interrupted();
   for (const [name, { value }] of outcome.variables) scope.variables[name] = value;
   const { next, output } = outcome;
   scope.execution.count(1);

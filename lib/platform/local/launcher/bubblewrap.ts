@@ -36,7 +36,7 @@ export function openBubblewrapLauncher(options: BubblewrapLauncherOptions): Prom
           startChild({
             command: options.bwrap.path,
             // By a descriptor: the first process of a sandbox is bubblewrap, and its command line can be read there.
-            args: ["--args", "4", "--", ...turnServer],
+            args: ["--args", "4", "--", ...turnServer, ...system.guard],
             env: {},
             firstLine: spec.turnSecret,
             listening,
@@ -53,5 +53,5 @@ export function openBubblewrapLauncher(options: BubblewrapLauncherOptions): Prom
 
 const turnServer = [
   ...[inside.node, `${inside.ours}/turn-server-main.js`, "--fd", "3", "--workspace", inside.workspace],
-  ...["--home", inside.home, "--bundles", inside.ours, "--scope", "sandbox"],
+  ...["--home", inside.home, "--bundles", inside.ours, "--scope", "sandbox", "--"],
 ];

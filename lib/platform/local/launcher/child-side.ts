@@ -28,6 +28,8 @@ export async function startChild(options: ChildSide): Promise<Side> {
   const child = spawn(command, args, {
     env,
     cwd: "/",
+    // In a process group of its own: a Ctrl-C at the terminal is for who runs the sweep to understand.
+    detached: true,
     stdio: [
       "pipe",
       "ignore",

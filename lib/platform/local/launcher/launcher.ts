@@ -197,7 +197,11 @@ export class LocalLauncher implements Launcher {
 }
 
 const endText = (end: SideEnd): string => (end.signal === null ? `exit ${end.code}` : `signal ${end.signal}`);
-const said = (end: SideEnd): string => (end.said === "" ? "" : `: ${end.said.trim().slice(-500)}`);
+/** In one line and without control characters: of the agent's side it is hostile. */
+function said(end: SideEnd): string {
+  const text = end.said.replace(/[\p{Cc}\p{Cf}\s]+/gu, " ").trim();
+  return text === "" ? "" : `: ${text.slice(-500)}`;
+}
 
 function within(promise: Promise<unknown>, ms: number): Promise<void> {
   return new Promise((resolve) => {

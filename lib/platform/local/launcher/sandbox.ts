@@ -8,6 +8,7 @@
  * for one loopback port of each sandbox, and the gateway behind it asks for its try's key. /proc/net/unix names the
  * paths of the host's sockets; ours are random, and a path that is not mounted cannot be opened.
  */
+import { execFile } from "node:child_process";
 import { existsSync, lstatSync, readlinkSync, realpathSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, sep } from "node:path";
@@ -41,28 +42,37 @@ export interface SandboxSystem {
   features: BwrapFeatures;
   /** Arguments that are the same for all. */
   common: string[];
+  /** Command line in front of an agent's own. */
+  guard: string[];
 }
 
+/** Never all of /etc/ssl or /etc/pki: private keys stand there, and whoever runs us as root could read them. */
 const etc = [
   "alternatives",
   "bash.bashrc",
   "ca-certificates",
+  "crypto-policies",
   "debian_version",
   "fonts",
   "host.conf",
-  "ImageMagick-6",
-  "java-17-openjdk",
   "ld.so.cache",
   "ld.so.conf",
   "ld.so.conf.d",
   "localtime",
+  "magic",
   "mime.types",
   "os-release",
-  "pki",
+  "perl",
+  "pki/ca-trust/extracted",
+  "pki/tls/cert.pem",
+  "pki/tls/certs",
+  "pki/tls/openssl.cnf",
   "profile",
   "protocols",
   "services",
-  "ssl",
+  "ssl/certs",
+  "ssl/openssl.cnf",
+  "terminfo",
   "timezone",
 ];
 
@@ -77,6 +87,34 @@ const ownFiles: Record<string, string> = {
 
 const rootBytes = 64 * 1024 ** 2;
 const temporaryBytes = 1024 ** 3;
+const sharedMemoryBytes = 256 * 1024 ** 2;
+
+const agentProcesses = 4096;
+
+/**
+ * What an agent is started through, where util-linux has it: a limit on its processes, no core files, and the end of
+ * the capability that its turn server keeps.
+ */
+async function agentGuard(): Promise<string[]> {
+  const usable = async (name: string, option: string): Promise<string | null> => {
+    const path = `/usr/bin/${name}`;
+    if (!existsSync(path)) return null;
+    return (await helpOf(path)).includes(option) ? path : null;
+  };
+  const [prlimit, setpriv] = await Promise.all([usable("prlimit", "--nproc"), usable("setpriv", "--bounding-set")]);
+  return [
+    ...(prlimit === null ? [] : [prlimit, `--nproc=${agentProcesses}:${agentProcesses}`, "--core=0:0", "--"]),
+    ...(setpriv === null
+      ? []
+      : [setpriv, "--bounding-set", "-all", "--inh-caps", "-all", "--ambient-caps", "-all", "--"]),
+  ];
+}
+
+function helpOf(path: string): Promise<string> {
+  return new Promise((resolve) => {
+    execFile(path, ["--help"], { timeout: 5000 }, (_error, stdout, stderr) => resolve(stdout + stderr));
+  });
+}
 
 /**
  * Looks at the system once.
@@ -119,10 +157,12 @@ export async function sandboxSystem(
   }
   for (const path of hide.filter((hidden) => isBelow(hidden, "/usr"))) common.push("--tmpfs", path);
   common.push("--proc", "/proc", "--dev", "/dev");
-  for (const path of ["/tmp", "/var/tmp", "/dev/shm"]) {
-    common.push(...(features.size ? ["--size", String(temporaryBytes)] : []), "--tmpfs", path);
+  const memory = { "/tmp": temporaryBytes, "/dev/shm": sharedMemoryBytes };
+  for (const [path, bytes] of Object.entries(memory)) {
+    common.push(...(features.size ? ["--size", String(bytes)] : []), "--tmpfs", path);
   }
-  return { features, common };
+  common.push("--symlink", "/tmp", "/var/tmp");
+  return { features, common, guard: await agentGuard() };
 }
 
 /** Arguments for one executor, in front of the command. */

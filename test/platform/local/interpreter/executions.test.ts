@@ -127,6 +127,18 @@ describe("a task that starts an execution and waits for it", () => {
     expect(late.clock.pending).toBe(0);
   });
 
+  it("fails when executions of that machine are not admitted, and leaves the name free", async () => {
+    let open = false;
+    const { run } = setting(parent(), {
+      others: { child: wait(1) },
+      placeholders: { ChildMachine: "child" },
+      admit: (machine) => machine !== "child" || open,
+    });
+    expect(await run({ name: "c1" })).toMatchObject({ output: { Error: "Proctor.NotAdmitted" } });
+    open = true;
+    expect(await run({ name: "c1" }, "two")).toMatchObject({ output: { Status: "SUCCEEDED" } });
+  });
+
   it("fails when the other is aborted", async () => {
     const { begin, clock, workflow } = world(wait(1000));
     const { result } = await begin({ name: "c1" });
@@ -217,6 +229,29 @@ describe("the end of an execution", () => {
     await workflow.stop("main", "one", "E", "");
     await workflow.stop("main", "nobody", "E", "");
     expect(clock.pending).toBe(0);
+  });
+
+  it("comes even when the listener fails", async () => {
+    const broken = (type: string) => (event: { type: string }) => {
+      if (event.type === type) throw new Error("the listener broke");
+    };
+    expect(await setting(wait(5), { onEvent: broken("ExecutionEnded") }).run()).toMatchObject({ status: "SUCCEEDED" });
+    expect(await setting(wait(5), { onEvent: broken("StateExited") }).run()).toMatchObject({ error: "States.Runtime" });
+  });
+
+  it("is the last that is told, also when a state was about to end", async () => {
+    const world: Setting = setting(
+      {
+        Task: invoke("stop", { Output: "{% $uppercase($string($states.result.Payload)) %}", Next: "End" }),
+        End: { Type: "Succeed" },
+      },
+      {
+        functions: { stop: () => void Promise.resolve().then(() => world.workflow.stop("main", "one", "Stopped", "")) },
+      },
+    );
+    expect(await world.run()).toMatchObject({ status: "ABORTED", statesEntered: 1 });
+    await world.clock.sleep(1);
+    expect(world.history.at(-1)?.type).toBe("ExecutionEnded");
   });
 
   it("comes to all at once by close", async () => {

@@ -52,6 +52,9 @@ export function setting(
     /** Further machines: name to states. */
     others?: Record<string, Record<string, unknown>>;
     placeholders?: Record<string, string>;
+    admit?: (machine: string) => boolean;
+    /** Beside the history that is always kept. */
+    onEvent?: (event: HistoryEvent) => void;
   } = {},
 ): Setting {
   const clock = new VirtualClock(start);
@@ -86,7 +89,11 @@ export function setting(
     resources,
     clock,
     random,
-    onEvent: (event) => history.push(event),
+    ...(options.admit === undefined ? {} : { admit: options.admit }),
+    onEvent: (event) => {
+      history.push(event);
+      options.onEvent?.(event);
+    },
   });
   const begin = (input: unknown = {}, name = "one"): Promise<LocalExecutionHandle> =>
     workflow.start("main", name, input);

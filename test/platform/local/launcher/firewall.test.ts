@@ -109,11 +109,21 @@ describeWithBubblewrap("a hostile agent in a sandbox", () => {
       // Nothing of the host's processes, files or devices.
       expect(seen).not.toMatch(/^## asked for/m);
       expect(seen).not.toMatch(/vitest/);
+      expect(seen).not.toMatch(/^:: \/etc\/(shadow|ssl\/private)/m);
       expect(seen).toMatch(/^CapEff:\t0000000000000000$/m);
       expect(seen).toMatch(/^CapBnd:\t0000000000000000$/m);
       expect(seen).toMatch(/^NoNewPrivs:\t1$/m);
     },
   );
+
+  it("has a bounded number of processes, and room in memory for its temporary files alone", async () => {
+    const { client } = await runnerOf(folder, "bwrap-web-one");
+    const run = await client.turn({
+      command: ["/bin/bash", "-c", "ulimit -u; ulimit -c; df -k --output=size / /tmp | tail -n +2"],
+      turn: 3,
+    });
+    expect(run.out.match(/\d+/g)?.map(Number)).toEqual([4096, 0, 65_536, 1_048_576]);
+  });
 
   it("without network has no socket but its own", async () => {
     const { client } = await runnerOf(folder, "bwrap-offline-one");

@@ -12,6 +12,8 @@ const launcher =
   isolation === "bwrap" && found.bwrap
     ? await openBubblewrapLauncher({ ...options, bwrap: found })
     : await openUnisolatedLauncher(options);
+// What a Ctrl-C means is for the host to decide; here, nothing.
+process.on("SIGINT", () => {});
 setInterval(() => {}, 60_000);
 process.stdout.write("launching\n");
 await launcher.launch(spec("m1"));

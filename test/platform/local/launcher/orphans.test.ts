@@ -56,6 +56,8 @@ function host(isolation: "bwrap" | "none"): Host {
   const folder = mkdtempSync(join(tmpdir(), "host-"));
   const child = spawn(process.execPath, [join(bundles, "host-main.js"), isolation, folder, bundles], {
     stdio: ["ignore", "pipe", "inherit"],
+    // Of its own process group, as a shell would start it.
+    detached: true,
   });
   return { pid: child.pid as number, folder, launched: new Promise((done) => child.stdout.once("data", () => done())) };
 }
@@ -83,6 +85,18 @@ function killContract(isolation: "bwrap" | "none"): void {
     await until(() => sleeping().length >= 3);
     const below = [...new Set([...killWhole(pid), ...sleeping()])];
     expect(below.length).toBeGreaterThanOrEqual(5);
+    await until(() => below.filter(alive).length === 0, 2);
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it("is told from Ctrl-C, which the host may understand otherwise", async () => {
+    const { pid, folder, launched } = host(isolation);
+    await launched;
+    const { client } = await runnerOf(folder, "m1");
+    const turn = client.turn({ command: ["/bin/sh", "-c", "sleep 0.3; echo undisturbed"] });
+    process.kill(-pid, "SIGINT");
+    expect((await turn).out).toBe("undisturbed\n");
+    const below = killWhole(pid);
     await until(() => below.filter(alive).length === 0, 2);
     rmSync(folder, { recursive: true, force: true });
   });
