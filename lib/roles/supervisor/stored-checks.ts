@@ -2,8 +2,8 @@
 import { evidenceFileKey, evidenceFiles, type ObjectName, packageFile } from "../../firewall/keys.ts";
 import type { CheckRunner } from "../../platform/ports.ts";
 import { publishedFiles } from "../../tasks/published.ts";
-import { getOrNull } from "../../trajectory/evidence-view.ts";
 import { evidenceManifest } from "../../trajectory/evidence-manifest.ts";
+import { getOrNull } from "../../trajectory/evidence-view.ts";
 import { ChecksBrokenError, type EvidenceReader, evaluateChecks } from "../checks/evaluate.ts";
 import { checks as checksSchema, type FileSource } from "../checks/schema.ts";
 import { UnjudgedError } from "../faults.ts";
@@ -48,7 +48,8 @@ export function storedChecks(runner: CheckRunner): (call: ChecksCall) => Promise
         caps: parsed.caps.map(({ id, max }) => ({ id, max })),
       };
     } catch (error) {
-      if (error instanceof ChecksBrokenError) throw new UnjudgedError(`a check is broken: ${error.message}`, { cause: error });
+      if (error instanceof ChecksBrokenError)
+        throw new UnjudgedError(`a check is broken: ${error.message}`, { cause: error });
       throw error;
     }
   };
