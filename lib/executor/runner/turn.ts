@@ -163,6 +163,7 @@ async function watchAgent(world: TurnWorld, gatewayTurn: GatewayTurn, mustEndAt:
   }
   if (stop === null && interrupt.aborted && ended === null) stop = { kind: "interrupted" };
   if (stop !== null) {
+    gatewayTurn.endCalls();
     await stopAgent(world, agentDone);
   } else if (ended === null && refused === null) {
     // Broken without an exit.

@@ -318,6 +318,21 @@ describe("the watchdog", () => {
     expect(h.evidence("results/half.txt")).toBe("half");
   });
 
+  it("ends a turn whose model is slow at the turn's limit: the agent's timeout, not the provider's fault", async () => {
+    const clock = new ManualClock();
+    const agent: FunctionAgent = async (call) => {
+      await Promise.race([askModel(call.assignment.gateway), forever(call)]).catch(() => null);
+      return 0;
+    };
+    const h = await start({ agent, clock });
+    h.provider.answer = () => undefined;
+    await h.post(1, { limits: { turnSeconds: 300 } });
+    await until(() => h.provider.calls.length === 1);
+    await advanceUntilAnswer(h, clock);
+    expect((await h.report()).exit).toEqual({ code: null, stopReason: "turn_timeout" });
+    expect(h.evidence("usage.jsonl")).toContain('"status":"cancelled"');
+  });
+
   it("does not let a call that hangs at the provider keep a turn alive", async () => {
     const clock = new ManualClock();
     const agent: FunctionAgent = async (call) => {
