@@ -14,7 +14,6 @@ import type { machinePlaceholders } from "../../lib/attempt/machines.ts";
 import type { TurnCredentials } from "../../lib/executor/sealed-message.ts";
 import type { Runs } from "../../lib/platform/local/open-runs.ts";
 import type { CheckRunner, Clock, ModelClient, Random, Role, Secrets, TaskTokens } from "../../lib/platform/ports.ts";
-import { storedChecks } from "../../lib/roles/supervisor/stored-checks.ts";
 
 export interface FunctionPorts {
   runs: Runs;

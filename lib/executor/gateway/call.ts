@@ -33,7 +33,10 @@ export interface CallWorld extends ExchangeWorld {
 /** 429 is waited out so often, and so long in all, for one call; what remains is the agent's to see. */
 export const maxRateLimitRetries = 8;
 export const maxRateLimitWaitMs = 120_000;
-/** A call that its caller gave up counts as the provider's timeout after that much silence. */
+/**
+ * A call that the agent itself gave up counts as the provider's timeout after that much silence. One that the end of the
+ * turn cut does not: its answer might have come.
+ */
 export const silentAfterMs = 60_000;
 
 const noTokens: Tokens = { input: 0, cached: 0, output: 0 };
@@ -110,7 +113,8 @@ export async function runCall(
     waitedMs += wait;
   }
 
-  const { status, used, estimated } = outcome(exchange, input.likely, world.clock.now() - lastByte);
+  const silentMs = world.closed.aborted ? 0 : world.clock.now() - lastByte;
+  const { status, used, estimated } = outcome(exchange, input.likely, silentMs);
   const usage: Usage = admission.settle(used);
   await record(status, {
     httpStatus: exchange.kind === "cancelled" ? null : exchange.httpStatus,

@@ -123,8 +123,9 @@ async function relayWhole(
   }
   const raw = Buffer.concat(chunks);
   const body = raw.toString("utf8");
-  const fault = providerFault({ httpStatus: answer.httpStatus, headers: answer.headers, body }, world.clock.now());
-  if (fault) return { kind: "fault", fault, httpStatus: answer.httpStatus, body, partial: null };
+  const told = { httpStatus: answer.httpStatus, headers: answer.headers, body: world.upstream.redact(body) };
+  const fault = providerFault(told, world.clock.now());
+  if (fault) return { kind: "fault", fault, httpStatus: answer.httpStatus, body: told.body, partial: null };
   const completion = JSON.parse(body) as Record<string, unknown>;
   // Without a length the client waits for the end, which comes when the call is on record.
   response.writeHead(200, { "content-type": "application/json" });
@@ -160,7 +161,7 @@ async function relayStream(
     kind: "fault",
     fault,
     httpStatus: answer.httpStatus,
-    body: text,
+    body: world.upstream.redact(text),
     partial: response.headersSent ? partial() : null,
   });
   for await (const chunk of answer.body) {
@@ -181,7 +182,10 @@ async function relayStream(
       const json = objectOf(data);
       if (!json || json.error !== undefined || !(Array.isArray(json.choices) || json.usage)) {
         // The pure table tells an error object from garbage.
-        const fault = providerFault({ httpStatus: 200, headers: answer.headers, body: data }, world.clock.now());
+        const fault = providerFault(
+          { httpStatus: 200, headers: answer.headers, body: world.upstream.redact(data) },
+          world.clock.now(),
+        );
         if (fault) return faulty(fault, data);
       }
       assembler.push(json ?? {});

@@ -244,6 +244,11 @@ export class GatewayTurn {
     }
   }
 
+  /** Ends all calls that still run, because the turn is over: none of them is anybody's fault. */
+  endCalls(): void {
+    this.#closed.abort();
+  }
+
   /** Ends all calls that still run and gives what there was. Calls that come later are refused. */
   close(): Promise<ClosedTurn> {
     this.#result ??= this.#close();

@@ -17,6 +17,8 @@ export class UnsupportedModel extends Error {
 export interface Upstream {
   /** Sends a chat completions request. Rejects when no answer came. */
   complete(body: string, signal: AbortSignal): Promise<UpstreamAnswer>;
+  /** A text of the provider's without its key, should it have echoed it. */
+  redact(text: string): string;
   close(): Promise<void>;
 }
 
@@ -30,9 +32,15 @@ export function upstreamOf(model: ModelChoice, key: string | null, caller: Scrip
     case "chat": {
       const base = new URL(model.baseUrl);
       const prefix = base.pathname.replace(/\/+$/, "");
-      return new HttpUpstream(base.origin, null, `${prefix}/chat/completions${base.search}`, {
-        ...(key === null ? {} : { authorization: `Bearer ${key}` }),
-      });
+      return new HttpUpstream(
+        base.origin,
+        null,
+        `${prefix}/chat/completions${base.search}`,
+        {
+          ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+        },
+        key,
+      );
     }
     case "scripted":
       return new HttpUpstream(
@@ -40,6 +48,7 @@ export function upstreamOf(model: ModelChoice, key: string | null, caller: Scrip
         model.socket,
         "/v1/chat/completions",
         scriptedHeaders(model.script, caller),
+        null,
       );
     case "responses":
     case "messages":
@@ -57,7 +66,12 @@ class HttpUpstream implements Upstream {
     private readonly socket: string | null,
     private readonly path: string,
     private readonly headers: Record<string, string>,
+    private readonly key: string | null,
   ) {}
+
+  redact(text: string): string {
+    return this.key === null || this.key === "" ? text : text.replaceAll(this.key, "…");
+  }
 
   async complete(body: string, signal: AbortSignal): Promise<UpstreamAnswer> {
     // Loaded with the first call: an agent that asks no model must not pay for the client.

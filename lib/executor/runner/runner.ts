@@ -154,10 +154,15 @@ class Runner {
     } catch (error) {
       beating.abort();
       if (this.stop.aborted) return "stopped";
-      const name = error instanceof RunnerFault ? error.name : runnerFaults.runnerFault;
-      if (error instanceof Left && deps.clock.now() < Date.parse(message.deadline)) return "closed";
-      const fault = error instanceof Left ? runnerFaults.deadlinePassed : name;
-      const cause = error instanceof Left ? "the turn was not done at its deadline" : messageOf(error);
+      // Whatever fails once we are leaving fails because of that.
+      const left = error instanceof Left || this.#signal.aborted;
+      if (left && deps.clock.now() < Date.parse(message.deadline)) return "closed";
+      const fault = left
+        ? runnerFaults.deadlinePassed
+        : error instanceof RunnerFault
+          ? error.name
+          : runnerFaults.runnerFault;
+      const cause = left ? "the turn was not done at its deadline" : messageOf(error);
       deps.log(`turn ${turn} of ${input.try.attempt}: ${fault}: ${cause}`);
       const answered = await this.#answer(() => tokens.fail(message.taskToken, fault, cause.slice(0, 2000)));
       return answered === "accepted" ? "failed" : answered;

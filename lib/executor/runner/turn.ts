@@ -18,7 +18,7 @@ import { packageTar } from "./package-tar.ts";
 import { stopReasonOf, type TurnEnd } from "./stop-reason.ts";
 import type { Transcripts } from "./transcripts.ts";
 import { LinkError, type TurnServerLink } from "./turn-server-link.ts";
-import { watch } from "./watchdog.ts";
+import { lastMoment, watch } from "./watchdog.ts";
 
 export interface TurnWorld {
   input: RunnerInput;
@@ -38,8 +38,6 @@ export interface TurnWorld {
   leave: AbortSignal;
 }
 
-/** Milliseconds before the message's deadline that are kept for collecting and writing. */
-const closingMs = 60_000;
 /** How long POST /stop, and then the agent's exit, are waited for. */
 const stopMs = 10_000;
 /** Collecting after an interruption may take so long: whoever interrupts does not wait for ever. */
@@ -59,11 +57,12 @@ export async function runTurn(world: TurnWorld): Promise<TurnReport> {
     );
   }
   const started = clock.now();
-  const gatewayTurn = openGatewayTurn(world, deadline);
+  const mustEndAt = lastMoment(started, deadline, message.limits.turnSeconds);
+  const gatewayTurn = openGatewayTurn(world, mustEndAt);
   let watched: Watched;
   let calls: ClosedTurn;
   try {
-    watched = await watchAgent(world, gatewayTurn, deadline);
+    watched = await watchAgent(world, gatewayTurn, mustEndAt);
   } finally {
     calls = await gatewayTurn.close();
   }
@@ -75,7 +74,7 @@ export async function runTurn(world: TurnWorld): Promise<TurnReport> {
   );
 }
 
-function openGatewayTurn(world: TurnWorld, deadline: number): GatewayTurn {
+function openGatewayTurn(world: TurnWorld, mustEndAt: number): GatewayTurn {
   const { message, clock } = world;
   const { limits } = message;
   try {
@@ -85,7 +84,7 @@ function openGatewayTurn(world: TurnWorld, deadline: number): GatewayTurn {
       attempt: message.attempt,
       model: message.model,
       caps: { usd: limits.usd, tokens: limits.tokens },
-      deadline: Math.min(deadline, clock.now() + limits.turnSeconds * 1000),
+      deadline: Math.min(mustEndAt, clock.now() + limits.turnSeconds * 1000),
       silenceMs: Math.max(1000, limits.stallSeconds * 1000 * silenceShare),
     });
   } catch (error) {
@@ -101,7 +100,7 @@ interface Watched {
 }
 
 /** Runs the agent until it ends or is ended. */
-async function watchAgent(world: TurnWorld, gatewayTurn: GatewayTurn, deadline: number): Promise<Watched> {
+async function watchAgent(world: TurnWorld, gatewayTurn: GatewayTurn, mustEndAt: number): Promise<Watched> {
   const { message, clock, link, interrupt, leave, input } = world;
   const over = new AbortController();
   const startedAt = clock.now();
@@ -148,7 +147,7 @@ async function watchAgent(world: TurnWorld, gatewayTurn: GatewayTurn, deadline: 
         startedAt,
         lastOutputAt,
         lastModelAt: gatewayTurn.life.lastAt,
-        mustEndAt: Math.max(startedAt, deadline - closingMs),
+        mustEndAt,
       },
       message.limits,
     );
@@ -164,6 +163,7 @@ async function watchAgent(world: TurnWorld, gatewayTurn: GatewayTurn, deadline: 
   }
   if (stop === null && interrupt.aborted && ended === null) stop = { kind: "interrupted" };
   if (stop !== null) {
+    gatewayTurn.endCalls();
     await stopAgent(world, agentDone);
   } else if (ended === null && refused === null) {
     // Broken without an exit.
@@ -196,10 +196,9 @@ async function collect(world: TurnWorld, watched: Watched): Promise<Collected> {
     cut: { reason, again: false },
   });
   const bound = new AbortController();
-  const limit =
-    watched.end.kind === "interrupted"
-      ? interruptedCollectMs
-      : Math.max(interruptedCollectMs, Date.parse(message.deadline) - clock.now() - closingMs / 3);
+  // A third of what is left is for writing.
+  const left = Math.max(0, Date.parse(message.deadline) - clock.now()) * (2 / 3);
+  const limit = watched.end.kind === "interrupted" ? Math.min(interruptedCollectMs, left) : left;
   const timer = new AbortController();
   void clock.sleep(limit, timer.signal).then(() => {
     if (!timer.signal.aborted) bound.abort();

@@ -40,3 +40,16 @@ export function watch(state: WatchdogState, limits: WatchdogLimits): WatchdogDec
   if (now >= lifeEnd) return { stop: lastLife < 0 ? "no_start" : "stalled" };
   return { stop: null, checkAt: Math.min(turnEnd, mustEndAt, lifeEnd) };
 }
+
+/** Kept for collecting and writing, at most. */
+const closingMs = 60_000;
+
+/**
+ * When a turn has to end so that its evidence is written before the message's deadline: half of what the deadline leaves
+ * beyond the turn's own limit is kept for that, or a quarter of all where it leaves nothing (the message came late).
+ */
+export function lastMoment(now: number, deadline: number, turnSeconds: number): number {
+  const spare = deadline - now - turnSeconds * 1000;
+  const kept = spare > 0 ? spare / 2 : Math.max(0, deadline - now) / 4;
+  return deadline - Math.min(closingMs, kept);
+}

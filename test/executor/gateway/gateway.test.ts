@@ -1,5 +1,6 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { request as httpRequest } from "node:http";
+import { createServer, request as httpRequest } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -18,7 +19,7 @@ import {
   startProvider,
 } from "../support/fake-provider.ts";
 
-const providerKey = "sk-provider-secret-1234567890";
+const providerKey = "plain.key";
 let folder: string;
 let clock: ManualClock;
 let gateway: Gateway;
@@ -430,6 +431,98 @@ describe("a provider that fails", () => {
     await clock.advance(2_000);
     expect((await asked).status).toBe(504);
     expect((await close(turn)).outcomes).toMatchObject([{ status: "timeout" }]);
+  });
+});
+
+describe("a call that the agent gave up", () => {
+  it.each([
+    [59_000, "cancelled"],
+    [61_000, "timeout"],
+  ])("after %i ms of silence is %s", async (ms, status) => {
+    const turn = openTurn();
+    provider.answer = () => undefined;
+    const given = new AbortController();
+    const asked = ask(hello, { signal: given.signal }).catch(() => null);
+    await until(() => provider.calls.length === 1);
+    await clock.advance(ms);
+    given.abort();
+    await asked;
+    await until(() => turn.life.pending === 0);
+    expect((await close(turn)).outcomes).toMatchObject([{ status }]);
+  });
+
+  it("because the turn ended is nobody's fault, however long it was silent", async () => {
+    const turn = openTurn();
+    provider.answer = () => undefined;
+    const asked = ask(hello).catch(() => null);
+    await until(() => provider.calls.length === 1);
+    await clock.advance(90_000);
+    turn.endCalls();
+    expect((await close(turn)).outcomes).toMatchObject([{ status: "cancelled" }]);
+    await asked;
+  });
+});
+
+describe("a provider over the network", () => {
+  it("gets the key and nothing about the attempt; the agent's own key stays here", async () => {
+    const seen: { path: string; headers: Record<string, unknown> }[] = [];
+    const server = createServer((request, response) => {
+      seen.push({ path: request.url ?? "", headers: request.headers });
+      request.resume();
+      sendJson(response, 200, completion("ok"), { "set-cookie": `k=${providerKey}`, "x-key": providerKey });
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const turn = openTurn({
+      model: {
+        name: "m",
+        provider: "p",
+        price: { input: 1, output: 2 },
+        api: "chat",
+        baseUrl: `http://127.0.0.1:${port}/api/v1/`,
+        keyName: "KEY",
+      },
+    });
+    const answer = await ask(hello);
+    expect(answer.status).toBe(200);
+    expect(seen[0]?.path).toBe("/api/v1/chat/completions");
+    expect(seen[0]?.headers.authorization).toBe(`Bearer ${providerKey}`);
+    expect(Object.keys(seen[0]?.headers ?? {}).filter((name) => name.startsWith("x-proctor"))).toEqual([]);
+    expect(JSON.stringify([answer.headers, answer.text])).not.toContain(providerKey);
+    const closed = await close(turn);
+    expect(readFileSync(closed.record as string, "utf8")).not.toContain(providerKey);
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  it("that echoes the key in an error does not hand it to the agent, whatever the key looks like", async () => {
+    const body = JSON.stringify({
+      error: { code: "invalid_api_key", message: `Incorrect API key provided: ${providerKey}` },
+    });
+    const server = createServer((request, response) => {
+      request.resume();
+      sendJson(response, 401, body);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const baseUrl = `http://127.0.0.1:${port}/v1`;
+    const price = { input: 1, output: 2 };
+    const turn = openTurn({ model: { name: "m", provider: "p", price, api: "chat", baseUrl, keyName: "KEY" } });
+    const answer = await ask(hello);
+    expect(answer.status).toBe(401);
+    expect(errorOf(answer).code).toBe("invalid_api_key");
+    expect(answer.text).not.toContain(providerKey);
+    expect(JSON.stringify(await close(turn))).not.toContain(providerKey);
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  it("is not followed to another address", async () => {
+    const turn = openTurn();
+    provider.answer = ({ response }) => {
+      response.writeHead(307, { location: "http://169.254.170.2/" });
+      response.end();
+    };
+    expect((await ask(hello)).status).toBe(502);
+    expect((await close(turn)).outcomes).toMatchObject([{ status: "provider_error" }]);
   });
 });
 

@@ -1,13 +1,15 @@
-import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import type { RequestListener, ServerResponse } from "node:http";
 import { dirname, join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { nullAgent, nullJob } from "../../../lib/agents/null/adapter.ts";
 import { runNull } from "../../../lib/agents/null/run-null.ts";
+import { tarHeader } from "../../../lib/executor/runner/package-tar.ts";
 import type { FunctionAgent, FunctionAgentCall } from "../../../lib/executor/turn-server/agent-process.ts";
 import { sha256Hex } from "../../../lib/tasks/canonical.ts";
 import { io, ManualClock, until } from "../support/clocks.ts";
 import { sendJson } from "../support/fake-provider.ts";
-import { askModel, attempt, Harness, said } from "../support/runner-harness.ts";
+import { askModel, attempt, Harness, said, secret } from "../support/runner-harness.ts";
 
 let harness: Harness | null = null;
 afterEach(async () => {
@@ -156,7 +158,7 @@ describe("a turn", () => {
     await h.post(1);
     expect(await h.report()).toMatchObject({
       exit: { code: 3, stopReason: "ended" },
-      completion: { complete: false, reason: "no_message" },
+      completion: { complete: false, reason: "nonzero_exit" },
     });
     expect(h.manifest().files.map((file) => file.path)).toContain("transcript.jsonl");
   });
@@ -271,6 +273,32 @@ describe("the watchdog", () => {
     expect(ended).toBe(true);
   });
 
+  it("ends an agent before the runner's own deadline, as an interruption", async () => {
+    const clock = new ManualClock();
+    let running = false;
+    const agent: FunctionAgent = async (call) => {
+      running = true;
+      await forever(call);
+      return 0;
+    };
+    const h = await start({ agent, clock });
+    await h.post(1, { deadline: new Date(clock.now() + 40_000).toISOString() });
+    await until(() => running);
+    await advanceUntilAnswer(h, clock);
+    const report = await h.report();
+    expect(report.exit.stopReason).toBe("interrupted");
+    expect(report.executorSeconds).toBe(30);
+  });
+
+  it("fails a turn that is not done at the deadline", async () => {
+    const clock = new ManualClock();
+    const h = await start({ turnServer: (request) => request.resume(), clock });
+    await h.post(1, { deadline: new Date(clock.now() + 40_000).toISOString() });
+    await advanceUntilAnswer(h, clock);
+    expect(await h.answer()).toMatchObject({ kind: "fail", error: "Proctor.DeadlinePassed" });
+    expect(await h.ended).toBe("failed");
+  });
+
   it("ends an agent that fell silent after output, and keeps what it left", async () => {
     const clock = new ManualClock();
     let spoke = false;
@@ -288,6 +316,21 @@ describe("the watchdog", () => {
     await advanceUntilAnswer(h, clock);
     expect((await h.report()).exit.stopReason).toBe("stalled");
     expect(h.evidence("results/half.txt")).toBe("half");
+  });
+
+  it("ends a turn whose model is slow at the turn's limit: the agent's timeout, not the provider's fault", async () => {
+    const clock = new ManualClock();
+    const agent: FunctionAgent = async (call) => {
+      await Promise.race([askModel(call.assignment.gateway), forever(call)]).catch(() => null);
+      return 0;
+    };
+    const h = await start({ agent, clock });
+    h.provider.answer = () => undefined;
+    await h.post(1, { limits: { turnSeconds: 300 } });
+    await until(() => h.provider.calls.length === 1);
+    await advanceUntilAnswer(h, clock);
+    expect((await h.report()).exit).toEqual({ code: null, stopReason: "turn_timeout" });
+    expect(h.evidence("usage.jsonl")).toContain('"status":"cancelled"');
   });
 
   it("does not let a call that hangs at the provider keep a turn alive", async () => {
@@ -464,7 +507,94 @@ describe("the end of a runner", () => {
   });
 });
 
-it("the agent's key is made for the try and is not the provider's", async () => {
+/** An agent's side that does what the protocol says, but for its results. */
+function withResults(results: (response: ServerResponse, asked: number) => void): RequestListener {
+  let asked = 0;
+  return (request, response) => {
+    response.setHeader("x-proctor-secret", secret);
+    request.resume();
+    request.on("end", () => {
+      if (request.method === "PUT") sendJson(response, 200, { v: 1, files: 1, bytes: 1 });
+      else if (request.url === "/turn")
+        response.end(`${JSON.stringify({ t: 1, event: "exit", code: 0, signal: null })}\n`);
+      else if (request.url?.startsWith("/results")) results(response, ++asked);
+      else sendJson(response, 200, {});
+    });
+  };
+}
+function archive(files: Record<string, string>): Buffer {
+  const end = JSON.stringify({ v: 1, files: 1, bytes: 1, skipped: [] });
+  const entries = Object.entries({ ...files, "_end.json": end }).flatMap(([name, content]) => [
+    tarHeader(name, content.length),
+    Buffer.from(content),
+    Buffer.alloc((512 - (content.length % 512)) % 512),
+  ]);
+  return Buffer.concat([...entries, Buffer.alloc(1024)]);
+}
+
+describe("results that are cut off", () => {
+  const whole = archive({ "results/a": "a", "results/b": "b" });
+
+  it("are asked for once more", async () => {
+    const turnServer = withResults((response, asked) => {
+      if (asked === 1) response.write(whole.subarray(0, 1300), () => response.destroy());
+      else response.end(whole);
+    });
+    const h = await start({ turnServer });
+    await h.post(1);
+    expect((await h.report()).note).toBeUndefined();
+    expect(h.evidence("results/a")).toBe("a");
+    expect(h.evidence("results/b")).toBe("b");
+    expect(h.manifest().skipped).toEqual([]);
+  });
+
+  it("twice are the turn's evidence as far as they came, and flagged", async () => {
+    const h = await start({ turnServer: withResults((response) => response.end(whole.subarray(0, 1300))) });
+    await h.post(1);
+    expect((await h.report()).note).toContain("results incomplete");
+    expect(h.evidence("results/a")).toBe("a");
+    expect(h.evidence("results/b")).toBeNull();
+    expect(h.manifest().skipped).toMatchObject([{ path: "results/", reason: /incomplete/ }]);
+  });
+
+  it("by a server that never ends them do not hold the turn beyond its deadline", async () => {
+    const clock = new ManualClock();
+    let asked = false;
+    const turnServer = withResults((response) => {
+      asked = true;
+      response.write(whole.subarray(0, 1300));
+    });
+    const h = await start({ turnServer, clock });
+    await h.post(1, { deadline: new Date(clock.now() + 90_000).toISOString(), limits: { turnSeconds: 10 } });
+    await until(() => asked);
+    while (h.answers.length === 0) {
+      await io();
+      await new Promise((resolve) => setTimeout(resolve, 2));
+      if (clock.next !== null) await clock.advance(clock.next);
+    }
+    expect((await h.report()).note).toContain("results incomplete");
+    expect(h.evidence("results/a")).toBe("a");
+    expect(clock.now()).toBeLessThan(Date.UTC(2026, 0, 1) + 90_000);
+  });
+});
+
+it("output that is no protocol is passed over", async () => {
+  const h = await start({
+    turnServer: (request, response) => {
+      if (request.url !== "/turn") return withResults((answer) => answer.end(archive({})))(request, response);
+      response.setHeader("x-proctor-secret", secret);
+      response.write("not json\n{}\n\n[]\n");
+      response.write(`${"x".repeat(200_000)}\n`);
+      response.write(`${JSON.stringify({ t: 1, stream: "out", text: "real" })}\n`);
+      response.end(`${JSON.stringify({ t: 1, event: "exit", code: 5, signal: null })}\nmore`);
+    },
+  });
+  await h.post(1);
+  expect((await h.report()).exit).toEqual({ code: 5, stopReason: "ended" });
+  expect(h.evidence("output.jsonl")?.trim().split("\n")).toHaveLength(1);
+});
+
+it("the agent's key is made for the try", async () => {
   let key = "";
   const h = await start({
     agent: async (call) => {
@@ -475,5 +605,4 @@ it("the agent's key is made for the try and is not the provider's", async () => 
   await h.post(1);
   await h.report();
   expect(key).toMatch(/^proctor-[\w-]{32}$/);
-  rmSync(join(h.folder, "none"), { force: true });
 });

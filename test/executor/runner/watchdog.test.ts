@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type WatchdogLimits, type WatchdogState, watch } from "../../../lib/executor/runner/watchdog.ts";
+import { lastMoment, type WatchdogLimits, type WatchdogState, watch } from "../../../lib/executor/runner/watchdog.ts";
 
 const limits: WatchdogLimits = { noStartSeconds: 10, stallSeconds: 30, turnSeconds: 100, totalBinds: false };
 const state: WatchdogState = { now: 0, startedAt: 0, lastOutputAt: null, lastModelAt: null, mustEndAt: 1_000_000 };
@@ -34,5 +34,16 @@ describe("the watchdog", () => {
     expect(at(0)).toEqual({ stop: null, checkAt: 10_000 });
     expect(at(5, { lastOutputAt: 4000 })).toEqual({ stop: null, checkAt: 34_000 });
     expect(at(80, { lastModelAt: 79_000 })).toEqual({ stop: null, checkAt: 100_000 });
+  });
+});
+
+describe("the last moment of a turn", () => {
+  it.each([
+    ["never comes before the turn's own limit", 0, 130_000, 100, 115_000],
+    ["keeps a minute where there is much", 0, 7_200_000, 100, 7_140_000],
+    ["keeps a quarter of what is left when the message came late", 60_000, 100_000, 100, 90_000],
+    ["is now when the deadline has passed", 5000, 4000, 100, 4000],
+  ])("%s", (_, now, deadline, turnSeconds, expected) => {
+    expect(lastMoment(now, deadline, turnSeconds)).toBe(expected);
   });
 });
