@@ -21,10 +21,14 @@ describe("answers to tokens over a Unix socket", () => {
     socket = join(folder, "s");
     calls = [];
     const answer = (token: string): "accepted" | "closed" => (open.has(token) ? "accepted" : "closed");
+    const noted = (name: string, passed: [token: string, ...rest: unknown[]]): "accepted" | "closed" => {
+      calls.push([name, ...passed]);
+      return answer(passed[0]);
+    };
     const tokens: TaskTokens = {
-      succeed: async (...passed) => (calls.push(["succeed", ...passed]), answer(passed[0])),
-      fail: async (...passed) => (calls.push(["fail", ...passed]), answer(passed[0])),
-      heartbeat: async (...passed) => (calls.push(["heartbeat", ...passed]), answer(passed[0])),
+      succeed: async (...passed) => noted("succeed", passed),
+      fail: async (...passed) => noted("fail", passed),
+      heartbeat: async (...passed) => noted("heartbeat", passed),
     };
     server = await startTokenServer({ socket, tokens });
     client = tokenClient(socket);
