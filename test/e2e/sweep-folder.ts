@@ -4,6 +4,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stringify } from "yaml";
+import { type ScoreRow, scoreRow } from "../../lib/results/score-row.ts";
 import { type PackageFolder, packageFolder } from "../support/package-folder.ts";
 
 export const proctorBundle = fileURLToPath(new URL("../../dist/proctor.js", import.meta.url));
@@ -120,6 +121,20 @@ export function sweepFolder(): SweepFolder {
     files: (below = runs) => filesBelow(below),
     remove: () => packages.remove(),
   };
+}
+
+/** Rows of a sweep, as its last compaction wrote them. */
+export function storedRows(of: SweepFolder): ScoreRow[] {
+  const last = [...of.files()]
+    .filter(([path]) => /^objects\/results\/scores\/.*\.jsonl$/.test(path))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .at(-1);
+  if (last === undefined) return [];
+  return last[1]
+    .toString("utf8")
+    .trim()
+    .split("\n")
+    .map((line) => scoreRow.parse(JSON.parse(line)));
 }
 
 /** Runs the built command line to its end. */

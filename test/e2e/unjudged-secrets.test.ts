@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { stringify } from "yaml";
 import { type ModelServer, modelServer } from "./model-server.ts";
-import { judged, rubric, type SweepFolder, sweepFolder } from "./sweep-folder.ts";
+import { judged, rubric, type SweepFolder, storedRows, sweepFolder } from "./sweep-folder.ts";
 
 const canary = "canary-hidden-2b86d0";
 const check = (files: Record<string, string>, expression: string) =>
@@ -24,7 +24,7 @@ const check = (files: Record<string, string>, expression: string) =>
 
 let folder: SweepFolder;
 let server: ModelServer;
-let rows: { task: string; status: string; reason: string }[];
+let rows: ReturnType<typeof storedRows>;
 let said = "";
 
 beforeAll(async () => {
@@ -94,10 +94,7 @@ beforeAll(async () => {
     const ended = await folder.proctor(args);
     said += ended.stdout + ended.stderr;
   }
-  rows = [...folder.files()]
-    .filter(([path]) => /results\/scores\/.*\.jsonl?$/.test(path))
-    .flatMap(([, content]) => content.toString("utf8").trim().split("\n"))
-    .map((line) => JSON.parse(line) as (typeof rows)[number]);
+  rows = storedRows(folder);
 }, 60_000);
 afterAll(async () => {
   await server.close();
