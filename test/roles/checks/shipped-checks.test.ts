@@ -135,7 +135,11 @@ for (const [task, folder, n] of puzzles) {
     it("pay the untouched puzzle for its givens alone", async () => {
       const dots = given.map((row) => row.map((value) => (value === 0 ? "." : value)));
       const result = await score(task, folder, saved(dots));
-      expect(result).toEqual({ credits: { CP1: 0, CP2: 1, CP3: 0 }, caps: ["cells_empty", "not_fully_valid"], score: 0.2 });
+      expect(result).toEqual({
+        credits: { CP1: 0, CP2: 1, CP3: 0 },
+        caps: ["cells_empty", "not_fully_valid"],
+        score: 0.2,
+      });
     });
 
     it("pay a grid with rules broken by the fraction that is valid, and never enough for a pass", async () => {
