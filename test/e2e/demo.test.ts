@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -30,9 +30,11 @@ async function demo(env: Record<string, string>): Promise<Demo> {
       (error, stdout, stderr) => resolve({ code: typeof error?.code === "number" ? error.code : 0, stdout, stderr }),
     );
   });
-  const runs = openRuns(join(folder, readdirSync(folder)[0]!), "operator");
+  const runs = openRuns(folder, "operator");
   const rows: ScoreRow[] = [];
-  for await (const row of runs.scores.rows("demo")) rows.push(row);
+  for (const { sweep } of await runs.scores.sweeps()) {
+    for await (const row of runs.scores.rows(sweep)) rows.push(row);
+  }
   await runs.close();
   return { code: ran.code, last: JSON.parse(ran.stdout.trim().split("\n").at(-1)!), stderr: ran.stderr, rows };
 }
