@@ -504,6 +504,17 @@ describe("later turns", () => {
     expect(made.checkpoints[0]!.credit).toBe(0.2);
   });
 
+  it("take away what rested on a file that is gone, although nothing is left to be named", async () => {
+    const nothing = good({
+      checkpoints: [
+        { id: "CP1", credit: 0, evidence: [], note: "there is no move any more" },
+        { id: "CP2", credit: 0.5, evidence: ["turn-02/events.jsonl#2"], note: "" },
+      ],
+    });
+    expect((await secondTurn({ other: "b" }, nothing)).made.checkpoints[0]!.credit).toBe(0);
+    expect((await secondTurn({ "best_move.json": "a" }, nothing)).made.checkpoints[0]!.credit).toBe(1);
+  });
+
   it("a new cap needs a changed file as well", async () => {
     const capped = (evidence: string[]) => good({ caps: [{ id: "cap-1", evidence }] });
     expect((await secondTurn({ "best_move.json": "a" }, capped([move]))).made.score).toBe(0.8);
