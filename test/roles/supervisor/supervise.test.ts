@@ -254,6 +254,7 @@ describe("answers that cannot be used", () => {
     ["an unknown cap", JSON.stringify(good({ caps: ["cap-7"] }))],
     ["an unknown verdict", JSON.stringify(good({ verdict: "PASS" }))],
     ["a credit without evidence", raw.replace(`["${move}"]`, "[]")],
+    ["a credit with no evidence but the request", raw.replace(move, "request.md")],
     ["evidence that does not exist", raw.replace(move, "turn-01/results/none.json")],
     ["an event that does not exist", raw.replace("#2", "#77")],
     ["a cut-off answer", raw.slice(0, 100)],
