@@ -287,6 +287,13 @@ describe("answers that cannot be used", () => {
     ).toHaveLength(3);
   });
 
+  it("the reason that leaves the hidden side repeats nothing of them", async () => {
+    const text = raw.replace('"CP2"', '"the answer is (7,8)"');
+    const error = await judge([{ text }]).catch((thrown: Error) => thrown);
+    expect(error).toMatchObject({ name: "Proctor.Unjudged", message: expect.stringContaining('"…"') });
+    expect(String(error)).not.toContain("(7,8)");
+  });
+
   it("a call that is delivered again in the same judging says the same; judging it later begins anew", async () => {
     const world = roleWorld();
     await expect(judge([{ text: "no" }], world)).rejects.toThrow();
