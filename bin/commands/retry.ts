@@ -8,6 +8,7 @@ import { runGeneration } from "../sweeps/generation.ts";
 import { chooseLauncher } from "../sweeps/local-launcher.ts";
 import { localPorts } from "../sweeps/local-ports.ts";
 import { outcomeCode, outcomeOf, outcomeText } from "../sweeps/outcome.ts";
+import { refuseWhatFails } from "../sweeps/refusals.ts";
 import { latestGeneration } from "../sweeps/stored.ts";
 
 export default async function retry(args: string[], options: Record<string, unknown>): Promise<CommandResult> {
@@ -19,6 +20,7 @@ export default async function retry(args: string[], options: Record<string, unkn
   const { runs, record } = await findSweep(String(args[0]), String(options.runs));
   try {
     const { sweep, planned } = await latestGeneration(runs.objects, record);
+    refuseWhatFails(record.sweep, planned);
     const result = await runGeneration({
       ...localPorts(),
       runs,
