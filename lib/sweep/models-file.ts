@@ -47,8 +47,7 @@ const scriptedProvider = z.strictObject({
   models: z.record(text, scriptedModel.nullable(), "models by name").optional(),
 });
 const apis = "chat, responses, messages or scripted";
-export const provider = z.discriminatedUnion("api", [realProvider, scriptedProvider], apis);
-export type Provider = z.infer<typeof provider>;
+const provider = z.discriminatedUnion("api", [realProvider, scriptedProvider], apis);
 
 export const modelsFile = z.strictObject({ providers: z.record(text, provider, "providers by name") });
 export type ModelsFile = z.infer<typeof modelsFile>;

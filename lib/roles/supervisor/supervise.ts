@@ -57,11 +57,15 @@ export interface SuperviseDeps extends ConversationDeps {
   checks: CheckRunner;
 }
 
-/** Dollars that judging of this attempt has used so far, in turns before this one. */
+/** What the try stored before this judging. */
 interface Past {
+  /** Of this turn too. */
   reports: TurnReport[];
+  /** Of the turns before. */
   decisions: Decision[];
+  /** What the user simulator has used so far. */
   followUpUsage: Usage;
+  /** The user's message that opened this turn; null on the first. */
   openedBy: string | null;
 }
 
@@ -75,7 +79,7 @@ export async function superviseStep(deps: SuperviseDeps, event: SuperviseEvent):
   if (!report || !signalsOfTurn(report).supervise) return nothing("stop", event.waitedSeconds);
   const key = decisionFileKey(tryOf(event), turn, "decision.json");
   const stored = await getOrNull(deps.store, key);
-  if (stored) return crossing(line, past.reports, parsedJson(decision, stored), key.key, event.waitedSeconds);
+  if (stored) return decided(line, past.reports, parsedJson(decision, stored), key.key, event.waitedSeconds);
 
   const patience = new Patience();
   const outcome = await judged(deps, event, past, report, patience);
@@ -84,7 +88,7 @@ export async function superviseStep(deps: SuperviseDeps, event: SuperviseEvent):
   await createOnce(deps.store, key, JSON.stringify(outcome));
   // Two calls at once agree on the one that was written.
   const final = parsedJson(decision, await deps.store.get(key));
-  return crossing(line, past.reports, final, key.key, waitedSeconds);
+  return decided(line, past.reports, final, key.key, waitedSeconds);
 }
 
 async function judged(
@@ -341,7 +345,7 @@ async function readPast(store: ObjectStore, event: SuperviseEvent): Promise<Past
 }
 
 /** All that leaves the hidden side: four fields, the next step, a key. */
-function crossing(
+function decided(
   line: ManifestLine,
   reports: readonly TurnReport[],
   made: Decision,
