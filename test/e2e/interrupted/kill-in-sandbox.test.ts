@@ -24,11 +24,12 @@ describeWithBubblewrap("kill -9 of a run in the sandbox", () => {
       newObject(world, /decisions\/.*turn-02\/decision\.json$/),
       // When an attempt is finished.
       (run) => run.says(/^\[1\/\d\] pass/m),
+      // In the middle of compaction.
+      newObject(world, /compaction=\d+\/_started/),
     ]);
-    expect((await world.rows()).filter((row) => row.valid).map((row) => row.isolation)).toEqual([
-      "bwrap",
-      "bwrap",
-      "bwrap",
-    ]);
+    const rows = await world.rows();
+    expect(rows.filter((row) => row.valid).map((row) => row.isolation)).toEqual(["bwrap", "bwrap", "bwrap"]);
+    // The kills after a first turn left what it cost.
+    expect(rows.some((row) => !row.valid && row.turns > 0 && row.usd.executor > 0)).toBe(true);
   });
 });

@@ -5,14 +5,14 @@ import type { ScoreRow } from "../../../lib/results/score-row.ts";
 import { alive, type Proctor, processesNaming, until } from "./processes.ts";
 import { answering, judging, lookAgain, SweepWorld } from "./sweep-world.ts";
 
-export interface Finished {
+interface Finished {
   rows: Map<string, ScoreRow>;
   objects: Map<string, string>;
 }
 
 const tasks = ["t1", "t2", "t3"];
 /** A turn that is wrong, a follow-up, a turn that is right; a judge and a person who take their time. */
-export const closedLoop = {
+const closedLoop = {
   models: ["worker"],
   fields: {
     limits: { concurrency: 2 },
@@ -33,7 +33,7 @@ export function closedLoopWorld(isolation: "bwrap" | "none"): SweepWorld {
 }
 
 /** What must not change any more once it stands: closed rows, and every object of their tries. */
-export async function finished(world: SweepWorld): Promise<Finished> {
+async function finished(world: SweepWorld): Promise<Finished> {
   const rows = new Map<string, ScoreRow>();
   if ((await world.record()) !== null) {
     for (const row of await world.rows()) if (row.status !== "running") rows.set(`${row.attempt}/0${row.try}`, row);
@@ -42,14 +42,14 @@ export async function finished(world: SweepWorld): Promise<Finished> {
   return { rows, objects: new Map(objects) };
 }
 
-export async function expectUntouched(world: SweepWorld, before: Finished): Promise<void> {
+async function expectUntouched(world: SweepWorld, before: Finished): Promise<void> {
   const now = await finished(world);
   for (const [name, row] of before.rows) expect(now.rows.get(name), name).toEqual(row);
   for (const [path, hash] of before.objects) expect(now.objects.get(path), path).toBe(hash);
 }
 
 /** Kills a run and sees that nothing of it stays but one session's folder and its sockets. */
-export async function killRun(world: SweepWorld, run: Proctor): Promise<void> {
+async function killRun(world: SweepWorld, run: Proctor): Promise<void> {
   const below = await run.kill();
   await until(() => alive(below).length === 0, "the killed run's children to end");
   await until(() => processesNaming(world.folder).length === 0, "daemons of the killed run's agents to end");
@@ -66,6 +66,8 @@ async function expectComplete(world: SweepWorld, planned: number, generations: n
   // What was cut off is said to be, and ran once in each generation that took it up.
   const cut = rows.filter((row) => !row.valid);
   expect(cut.filter((row) => row.status !== "infra_error" || !row.reason.startsWith("interrupted"))).toEqual([]);
+  // A turn that was whole stays paid for.
+  expect(cut.filter((row) => row.turns > 0 && row.usd.executor === 0)).toEqual([]);
   const once = new Set(rows.map((row) => `${row.attempt} g${row.generation}`));
   expect(once.size).toBe(rows.length);
   expect(rows.every((row) => isValidStatus(row.status) || row.generation < generations)).toBe(true);
