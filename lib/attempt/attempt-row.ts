@@ -68,7 +68,7 @@ export function attemptRow(facts: TryFacts): ScoreRow {
     wall_seconds: rejudged
       ? stored.wall_seconds
       : Math.max(0, roundTo(3, (facts.now - Date.parse(stored.started)) / 1000)),
-    ...spent(facts.usage, reports),
+    ...spent(facts.usage, reports, decisions),
     isolation: last?.isolation ?? stored.isolation,
     digests: {
       ...stored.digests,
@@ -140,6 +140,28 @@ export function closedWithoutResult(
 ): ScoreRow {
   const wall = Math.max(0, roundTo(3, (now - Date.parse(stored.started)) / 1000));
   return { ...stored, status, ended: new Date(now).toISOString(), wall_seconds: wall, reason };
+}
+
+/** The same for a try that had worked before its end: what its whole turns cost is kept. */
+export function closedWithoutVerdict(
+  stored: ScoreRow,
+  status: Exclude<ErrorStatus, "missing">,
+  reason: string,
+  found: Pick<TryFacts, "reports" | "decisions" | "followUps" | "usage">,
+  now: number,
+): ScoreRow {
+  const { reports, decisions, followUps, usage } = found;
+  return {
+    ...closedWithoutResult(stored, status, reason, now),
+    turns: reports.length,
+    followups: followUps.length,
+    executor_seconds: roundTo(
+      3,
+      sumOf(reports, (report) => report.executorSeconds),
+    ),
+    ...spent(usage, reports, decisions),
+    isolation: reports.at(-1)?.isolation ?? stored.isolation,
+  };
 }
 
 /** A valid status always comes with a score, an error never. */
@@ -236,10 +258,25 @@ const whyText: Record<StopWhy, string> = {
   followups_used: "follow-ups used up",
 };
 
-/** Usage lines are the record; the report of a turn stands in where a turn's lines are lost. */
-function spent(lines: readonly UsageLine[], reports: readonly TurnReport[]): Pick<ScoreRow, "tokens" | "usd"> {
+/**
+ * Usage lines are the record; the report of a turn stands in where a turn's lines are lost. Lines of judging are written
+ * once, so a turn that was judged again has cost more than they say: then its decision is the record.
+ */
+function spent(
+  lines: readonly UsageLine[],
+  reports: readonly TurnReport[],
+  decisions: readonly Decision[],
+): Pick<ScoreRow, "tokens" | "usd"> {
+  const judgedAgain = decisions.filter(({ turn, usage }) => {
+    const kept = lines.filter((line) => line.role === "supervisor" && line.turn === turn);
+    return usage.input + usage.output > sumOf(kept, ({ tokens }) => tokens.input + tokens.output);
+  });
+  const beyond = new Set(judgedAgain.map((decision) => decision.turn));
   const of = (role: ModelRole): { tokens: ScoreRow["tokens"][ModelRole]; usd: number } => {
-    const own = lines.filter((line) => line.role === role).map((line) => ({ ...line.tokens, usd: line.usd }));
+    const own = lines
+      .filter((line) => line.role === role && !(role === "supervisor" && beyond.has(line.turn)))
+      .map((line) => ({ ...line.tokens, usd: line.usd }));
+    if (role === "supervisor") own.push(...judgedAgain.map((decision) => decision.usage));
     if (role === "executor") {
       const kept = new Set(lines.filter((line) => line.role === role).map((line) => line.turn));
       own.push(...reports.filter((report) => !kept.has(report.turn)).map((report) => report.usage));
