@@ -116,7 +116,8 @@ export const recordEvent = z.object({
   try: tryNumber,
   /** Turns that were opened. */
   turns: z.number().int().nonnegative(),
-  fault: z.object({ error: z.string(), cause: z.string().max(2000) }).nullable(),
+  /** The machines cut a cause at 2,000 characters as JSONata counts them: code points, up to two of our units each. */
+  fault: z.object({ error: z.string(), cause: z.string().max(4000) }).nullable(),
   /** True in the judge machine: the executor is gone, so no turn can follow. */
   executorGone: z.boolean(),
 });

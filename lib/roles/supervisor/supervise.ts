@@ -256,7 +256,9 @@ async function judging(
     answerSchema: { name: "review", schema: judgeAnswerSchema(question) },
     read: async (content, sentBack) => {
       const reading = readJudgeAnswer(content, question);
-      return reading.ok ? withExistingEvidence(reading.value, (text) => view.pointer(text), sentBack) : reading;
+      if (!reading.ok) return reading;
+      const isWork = (pointer: string): boolean => view.isWork(pointer);
+      return withExistingEvidence(reading.value, (text) => view.pointer(text), isWork, sentBack);
     },
     again: askAgain,
   };
