@@ -66,7 +66,7 @@ function writeSweep(folder: string, attempts: number, concurrency: number): void
     writeFileSync(join(references, "eval_rule.md"), "## 5. Checkpoint Rubric\n\n- 1.00 File: it is there.\n");
     writeFileSync(
       join(references, "checks.yaml"),
-      "checkpoints:\n  - { id: CP1, weight: 1, check: { kind: file_exists, path: results/a.txt } }\n",
+      "checkpoints:\n  - { id: CP1, weight: 1, check: { kind: file_exists, file: results/a.txt } }\n",
     );
   }
   writeFileSync(join(folder, "models.yaml"), "providers:\n  none: { api: scripted, script: . }\n");
