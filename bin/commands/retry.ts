@@ -22,7 +22,7 @@ export default async function retry(args: string[], options: Record<string, unkn
     const result = await runGeneration({
       ...localPorts(),
       runs,
-      sockets: sweepSockets(runs.objectsRoot, record.sweep),
+      sockets: sweepSockets(String(options.runs), record.sweep),
       launcher: await chooseLauncher(planned, options.unisolated === true),
       sweep: record.sweep,
       digest: sweep.digest,

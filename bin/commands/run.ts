@@ -26,27 +26,34 @@ export default async function run(args: string[], options: Record<string, unknow
   return { exitCode: outcomeCode(outcome), text };
 }
 
-/**
- * @param options `launcher`: how executors are kept apart; what this machine can do, unless given
- * @throws ProblemsError with everything that is wrong with the call, before anything is started or written
- */
-export async function runSweepFile(
-  file: string,
-  options: { runs: string; unisolated: boolean; write(text: string): void; launcher?: ChosenLauncher },
-): Promise<SweepOutcome> {
-  const name = sweepOf(file).name;
+export interface SweepRun {
+  runs: string;
+  unisolated: boolean;
+  write(text: string): void;
+  /** How executors are kept apart; what this machine can do, unless given. */
+  launcher?: ChosenLauncher;
+  /** The sweep's name; the file's, unless given. */
+  name?: string;
+}
+
+/** @throws ProblemsError with everything that is wrong with the call, before anything is started or written */
+export async function runSweepFile(file: string, options: SweepRun): Promise<SweepOutcome> {
+  const name = options.name ?? sweepOf(file).name;
+  const sockets = sweepSockets(options.runs, name);
+  const loaded = await loadSweep(file, { agents: adapters, socket: sockets.models, env: process.env, parseChecks });
+  for (const warning of loaded.warnings) options.write(`${problemLine(warning)}\n`);
+  const expansion = expandSweep({ ...loaded.plan, sweep: { ...loaded.plan.sweep, name } }, 1);
+  // Both sides of an executor are started by this machine's launcher, whatever the network.
+  const planned = expansion.lanes
+    .flatMap((lane) => lane.lines)
+    .map((line): ManifestLine => ({ ...line, placement: "one" }));
+  refuseWhatFails(file, planned);
+  const launcher = options.launcher ?? (await chooseLauncher(planned, options.unisolated));
+
   const runs = openRuns(options.runs, "operator");
   try {
-    const sockets = sweepSockets(runs.objectsRoot, name);
-    const loaded = await loadSweep(file, { agents: adapters, socket: sockets.models, env: process.env, parseChecks });
-    for (const warning of loaded.warnings) options.write(`${problemLine(warning)}\n`);
-    const expansion = expandSweep(loaded.plan, 1);
-    // Both sides of an executor are started by this machine's launcher, whatever the network.
-    const planned = expansion.lanes
-      .flatMap((lane) => lane.lines)
-      .map((line): ManifestLine => ({ ...line, placement: "one" }));
-    await refuse(file, loaded, expansion.fixed, planned, runs);
-    const launcher = options.launcher ?? (await chooseLauncher(planned, options.unisolated));
+    const record = await runs.scores.sweep(name);
+    if (record) refuseOnErrors(fixedProblems(file, record.fixed, expansion.fixed));
     await publishAll(loaded, runs, options.write);
     const result = await runGeneration({
       ...localPorts(),
@@ -67,17 +74,9 @@ export async function runSweepFile(
   }
 }
 
-/** What can be seen to fail: a sweep that changed under its name, keys that are not there. */
-async function refuse(
-  file: string,
-  loaded: LoadedSweep,
-  fixed: string,
-  planned: readonly ManifestLine[],
-  runs: Runs,
-): Promise<void> {
+/** What can be seen to fail before anything is paid for: keys that are not there, an API that this version does not speak. */
+function refuseWhatFails(file: string, planned: readonly ManifestLine[]): void {
   const problems: Problem[] = [];
-  const record = await runs.scores.sweep(loaded.plan.sweep.name);
-  if (record) problems.push(...fixedProblems(file, record.fixed, fixed));
   const missing = new Set<string>();
   for (const line of planned) {
     for (const role of [line.model, roleModel(line.supervisor), roleModel(line.userSimulator)]) {
@@ -103,6 +102,10 @@ async function refuse(
       expected: `the provider's key in the environment variable ${key}`,
     });
   }
+  refuseOnErrors(problems);
+}
+
+function refuseOnErrors(problems: readonly Problem[]): void {
   const unique = [...new Map(problems.map((problem) => [problemLine(problem), problem])).values()];
   if (unique.some((problem) => problem.severity === "error")) throw new ProblemsError(unique);
 }
