@@ -20,7 +20,7 @@ import { turnReport } from "../lib/trajectory/turn-report.ts";
 import { type Measure, median } from "./measure.ts";
 import { bubblewrapHere, runBenchSweep } from "./sweep.ts";
 
-const inProcessAttempts = 25;
+const inProcessAttempts = 15;
 const sandboxAttempts = 10;
 const target = "at most 150";
 
