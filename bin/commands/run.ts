@@ -1,5 +1,6 @@
 /** `proctor run <sweep.yaml>`: runs a sweep, or goes on with it. */
 import { adapters } from "../../lib/agents/registry.ts";
+import type { HistoryEvent } from "../../lib/platform/local/interpreter/interpreter.ts";
 import { openRuns, type Runs } from "../../lib/platform/local/open-runs.ts";
 import { parseChecks } from "../../lib/roles/checks/schema.ts";
 import { expandSweep } from "../../lib/sweep/expand.ts";
@@ -35,6 +36,8 @@ export interface SweepRun {
   launcher?: ChosenLauncher;
   /** The sweep's name; the file's, unless given. */
   name?: string;
+  /** Every event of every execution, for measurements. */
+  onEvent?(event: HistoryEvent): void;
 }
 
 /** @throws ProblemsError with everything that is wrong with the call, before anything is started or written */
@@ -68,6 +71,7 @@ export async function runSweepFile(file: string, options: SweepRun): Promise<Swe
       lanes: expansion.lanes,
       planned,
       write: options.write,
+      ...(options.onEvent === undefined ? {} : { onEvent: options.onEvent }),
     });
     return outcomeOf(name, planned, result);
   } finally {

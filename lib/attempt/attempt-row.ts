@@ -142,6 +142,28 @@ export function closedWithoutResult(
   return { ...stored, status, ended: new Date(now).toISOString(), wall_seconds: wall, reason };
 }
 
+/** The same for a try that had worked before its end: what its whole turns cost is kept. */
+export function closedWithoutVerdict(
+  stored: ScoreRow,
+  status: Exclude<ErrorStatus, "missing">,
+  reason: string,
+  found: Pick<TryFacts, "reports" | "decisions" | "followUps" | "usage">,
+  now: number,
+): ScoreRow {
+  const { reports, decisions, followUps, usage } = found;
+  return {
+    ...closedWithoutResult(stored, status, reason, now),
+    turns: reports.length,
+    followups: followUps.length,
+    executor_seconds: roundTo(
+      3,
+      sumOf(reports, (report) => report.executorSeconds),
+    ),
+    ...spent(usage, reports, decisions),
+    isolation: reports.at(-1)?.isolation ?? stored.isolation,
+  };
+}
+
 /** A valid status always comes with a score, an error never. */
 type End =
   | { status: ValidStatus; score: number; reason: string }

@@ -3,14 +3,15 @@ import { machineFaults } from "../attempt/functions.ts";
 
 /**
  * No verdict could be had; never the agent's fault. The attempt ends as `unjudged`, to be judged later from stored evidence.
- *
- * The message becomes the row's reason, which everybody may read. What it quotes comes from a judge's answer or from a
- * reference that a check read, so quotations are left out; whole, they stand in the hidden steps of the turn.
+ * The message becomes a row's reason, which everybody reads, so it is made of our own words alone.
  */
 export class UnjudgedError extends Error {
   override readonly name = machineFaults.unjudged;
-  constructor(message: string, options?: ErrorOptions) {
-    super(message.replace(/"(?:[^"\\]|\\.)*"?/gs, '"…"'), options);
+  /** What may quote the rubric, references or the judge's model: for the hidden store alone. */
+  readonly hidden: string | null;
+  constructor(message: string, options: ErrorOptions & { hidden?: string } = {}) {
+    super(message, options);
+    this.hidden = options.hidden ?? null;
   }
 }
 

@@ -4,8 +4,7 @@
  * closed (its turn was over already), when it is interrupted and has written what there was, or when nobody asks any more.
  */
 import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { AgentAdapter } from "../../agents/adapter.ts";
 import { agentByName } from "../../agents/registry.ts";
 import { mailboxKey } from "../../firewall/keys.ts";
@@ -95,7 +94,8 @@ class Runner {
       clock: deps.clock,
       random: deps.random,
       spool: () => {
-        this.#spool ??= mkdtemp(join(tmpdir(), "proctor-runner-"));
+        // In the executor's own folder, out of the agent's sight: what a kill leaves there is removed with it.
+        this.#spool ??= mkdtemp(join(dirname(input.turnServer), "spool-"));
         return this.#spool;
       },
     });

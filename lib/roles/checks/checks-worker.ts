@@ -45,7 +45,7 @@ function serve(port: NonNullable<typeof parentPort>, settings: z.infer<typeof wo
 
 function queryInProcess(libsql: string, seconds: number): QueryDatabase {
   return (database, query) => {
-    const folder = mkdtempSync(join(tmpdir(), "proctor-check-"));
+    const folder = mkdtempSync(join(tmpdir(), `proctor-${process.pid}-check-`));
     try {
       const file = join(folder, "evidence.sqlite");
       writeFileSync(file, database, { mode: 0o600 });

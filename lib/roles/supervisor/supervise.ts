@@ -19,6 +19,7 @@ import {
 } from "../../firewall/keys.ts";
 import type { CheckRunner, ObjectStore } from "../../platform/ports.ts";
 import type { ManifestLine } from "../../sweep/manifest-line.ts";
+import { sha256Hex } from "../../tasks/canonical.ts";
 import { publishedFiles, type SupervisorPart, supervisorPart } from "../../tasks/published.ts";
 import { type EvidenceView, getOrNull, openView } from "../../trajectory/evidence-view.ts";
 import { decodeText } from "../../trajectory/plain-text.ts";
@@ -82,13 +83,24 @@ export async function superviseStep(deps: SuperviseDeps, event: SuperviseEvent):
   if (stored) return decided(line, past.reports, parsedJson(decision, stored), key.key, event.waitedSeconds);
 
   const patience = new Patience();
-  const outcome = await judged(deps, event, past, report, patience);
+  const outcome = await judged(deps, event, past, report, patience).catch((error: unknown) =>
+    keepWhy(deps, event, error),
+  );
   const waitedSeconds = event.waitedSeconds + patience.waitedMs / 1000;
   if (outcome === "more") return nothing("more", waitedSeconds);
   await createOnce(deps.store, key, JSON.stringify(outcome));
   // Two calls at once agree on the one that was written.
   const final = parsedJson(decision, await deps.store.get(key));
   return decided(line, past.reports, final, key.key, waitedSeconds);
+}
+
+/** Keeps where it may stand what a fault quotes, and throws the fault with the place. */
+async function keepWhy(deps: SuperviseDeps, event: SuperviseEvent, error: unknown): Promise<never> {
+  if (!(error instanceof UnjudgedError) || error.hidden === null) throw error;
+  const why = JSON.stringify({ v: 1, message: error.message, detail: error.hidden });
+  const name = decisionFileKey(tryOf(event), event.turn, `unjudged-${sha256Hex(why).slice(0, 8)}.json`);
+  await createOnce(deps.store, name, why);
+  throw new UnjudgedError(`${error.message}; why is in ${name.bucket}/${name.key}`, { cause: error });
 }
 
 async function judged(
@@ -290,7 +302,10 @@ async function settledEnd(session: Session, end: ConversationEnd): Promise<unkno
     case "capped":
       // What judging cost is counted although it came to nothing.
       await writeCalls(session);
-      throw new UnjudgedError(`turn ${session.event.turn}: ${end.reason}`);
+      throw new UnjudgedError(
+        `turn ${session.event.turn}: ${end.reason}`,
+        end.kind === "capped" ? {} : { hidden: end.detail },
+      );
   }
 }
 

@@ -290,7 +290,7 @@ describe("answers that cannot be used", () => {
   it("the reason that leaves the hidden side repeats nothing of them", async () => {
     const text = raw.replace('"CP2"', '"the answer is (7,8)"');
     const error = await judge([{ text }]).catch((thrown: Error) => thrown);
-    expect(error).toMatchObject({ name: "Proctor.Unjudged", message: expect.stringContaining('"…"') });
+    expect(error).toMatchObject({ name: "Proctor.Unjudged" });
     expect(String(error)).not.toContain("(7,8)");
   });
 
@@ -438,7 +438,7 @@ describe("providers that do not answer", () => {
     const line = aJudgedLine();
     const world = roleWorld({ ...line, limits: { ...line.limits, usdJudging: null } });
     const looking: ScriptedAnswer = { tools: [{ name: "list", arguments: {} }], ms: 10 };
-    await expect(judge([looking], world)).rejects.toThrow("goes on calling tools");
+    await expect(judge([looking], world)).rejects.toThrow("3 answers could not be used");
   });
 });
 
@@ -626,7 +626,9 @@ describe("checks beside a model", () => {
     const handler = superviseHandler(deps(at, scriptedModel(at.clock, [{ json: good() }]), broken));
     await expect(handler(eventOf(at))).rejects.toMatchObject({
       name: "Proctor.Unjudged",
-      message: expect.stringContaining("checkpoint CP1: no such name"),
+      message: expect.stringMatching(
+        /checks of \w+ are broken \(checkpoint CP1\); why is in hidden\/decisions\/.*unjudged-/,
+      ),
     });
   });
 
