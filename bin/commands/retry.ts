@@ -40,6 +40,7 @@ export default async function retry(args: string[], options: Record<string, unkn
       fixed: sweep.fixed,
       capUsd: sweep.capUsd,
       lanes: sweep.lanes,
+      concurrency: sweep.concurrency,
       planned,
       only,
       write: (text) => process.stderr.write(text),

@@ -69,6 +69,7 @@ export async function runSweepFile(file: string, options: SweepRun): Promise<Swe
       fixed: expansion.fixed,
       capUsd: loaded.plan.sweep.limits.usd ?? null,
       lanes: expansion.lanes,
+      concurrency: loaded.plan.sweep.limits.concurrency,
       planned,
       write: options.write,
       ...(options.onEvent === undefined ? {} : { onEvent: options.onEvent }),

@@ -36,6 +36,7 @@ import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
 import { type Functions, functionNames, localFunctions } from "./functions.ts";
 import { Launches } from "./launches.ts";
 import { mapResults } from "./map-results.ts";
+import { Slots } from "./slots.ts";
 import type { SweepSockets } from "./sockets.ts";
 
 export interface EngineOptions {
@@ -44,6 +45,8 @@ export interface EngineOptions {
   clock: Clock;
   random: Random;
   secrets: Secrets;
+  /** Attempts at the same time, over all lanes. */
+  concurrency: number;
   /** Opens the launcher, once the socket for its runners' answers is there. */
   openLauncher(at: { objects: string; tokens: string; secrets: Secrets }): Promise<Launcher>;
   /** The attempt of this execution is over: its row stands. `settled` and `close` wait for what it does. */
@@ -71,22 +74,31 @@ export class Engine {
   readonly #closers: (() => Promise<void>)[];
   readonly #afterwards = new Set<Promise<unknown>>();
   readonly #options: EngineOptions;
+  readonly #slots: Slots;
   #draining = false;
 
   private constructor(
     options: EngineOptions,
-    parts: { launcher: Launcher; functions: Functions; workflow: StatesInterpreter; closers: (() => Promise<void>)[] },
+    parts: {
+      launcher: Launcher;
+      functions: Functions;
+      workflow: StatesInterpreter;
+      slots: Slots;
+      closers: (() => Promise<void>)[];
+    },
   ) {
     this.#options = options;
     this.launcher = parts.launcher;
     this.functions = parts.functions;
     this.workflow = parts.workflow;
+    this.#slots = parts.slots;
     this.#closers = parts.closers;
   }
 
   static async open(options: EngineOptions): Promise<Engine> {
     const { runs, sockets, clock, random, secrets } = options;
     const closers: (() => Promise<void>)[] = [];
+    const slots = new Slots(options.concurrency);
     try {
       const models: ModelClient & { close(): Promise<void> } = createModelClient({ secrets, clock });
       closers.push(() => models.close());
@@ -130,9 +142,9 @@ export class Engine {
         clock,
         random,
         onEvent: (event) => late.engine?.see(event),
-        admit: (machine) => !(machine === "attempt" && late.engine?.isDraining === true),
+        admit: async (machine, signal) => (machine === "attempt" ? slots.take(signal) : () => undefined),
       });
-      const engine = new Engine(options, { launcher, functions, workflow, closers });
+      const engine = new Engine(options, { launcher, functions, workflow, slots, closers });
       late.engine = engine;
       launcher.onStopped((stopped) => {
         launches.forget(stopped.startedBy, stopped.id);
@@ -152,11 +164,12 @@ export class Engine {
   /** Starts no further attempt; those that run go on to their end. */
   drain(): void {
     this.#draining = true;
+    this.#slots.close();
   }
 
   /** Ends everything that runs: rows become `cancelled`, executors are stopped. */
   async cancel(why: string): Promise<void> {
-    this.#draining = true;
+    this.drain();
     await this.workflow.close("Proctor.Cancelled", why);
   }
 
