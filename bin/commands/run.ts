@@ -7,7 +7,7 @@ import { expandSweep } from "../../lib/sweep/expand.ts";
 import { fixedProblems } from "../../lib/sweep/fixed.ts";
 import { type LoadedSweep, loadSweep, sweepOf } from "../../lib/sweep/load-sweep.ts";
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
-import { type Problem, ProblemsError, problemLine } from "../../lib/tasks/problem.ts";
+import { problemLine } from "../../lib/tasks/problem.ts";
 import { publish } from "../../lib/tasks/publish.ts";
 import type { CommandResult } from "../command.ts";
 import { sweepSockets } from "../engine/sockets.ts";
@@ -15,6 +15,7 @@ import { runGeneration } from "../sweeps/generation.ts";
 import { type ChosenLauncher, chooseLauncher } from "../sweeps/local-launcher.ts";
 import { localPorts } from "../sweeps/local-ports.ts";
 import { outcomeCode, outcomeOf, outcomeText, type SweepOutcome } from "../sweeps/outcome.ts";
+import { refuseOnErrors, refuseWhatFails } from "../sweeps/refusals.ts";
 
 export default async function run(args: string[], options: Record<string, unknown>): Promise<CommandResult> {
   const file = String(args[0]);
@@ -76,46 +77,6 @@ export async function runSweepFile(file: string, options: SweepRun): Promise<Swe
   } finally {
     await runs.close();
   }
-}
-
-/** What can be seen to fail before anything is paid for: keys that are not there, an API that this version does not speak. */
-function refuseWhatFails(file: string, planned: readonly ManifestLine[]): void {
-  const problems: Problem[] = [];
-  const missing = new Set<string>();
-  for (const line of planned) {
-    for (const role of [line.model, roleModel(line.supervisor), roleModel(line.userSimulator)]) {
-      if (role === null || role.api === "scripted") continue;
-      if (role.keyName !== null && !process.env[role.keyName]) missing.add(role.keyName);
-      if (role.api !== "chat") {
-        problems.push({
-          file,
-          field: "models",
-          severity: "error",
-          found: `${role.name} of ${role.provider} with the api \`${role.api}\``,
-          expected: "the api `chat` (or `scripted`): this version speaks no other",
-        });
-      }
-    }
-  }
-  for (const key of missing) {
-    problems.push({
-      file,
-      field: "models",
-      severity: "error",
-      found: `no value of ${key}`,
-      expected: `the provider's key in the environment variable ${key}`,
-    });
-  }
-  refuseOnErrors(problems);
-}
-
-function refuseOnErrors(problems: readonly Problem[]): void {
-  const unique = [...new Map(problems.map((problem) => [problemLine(problem), problem])).values()];
-  if (unique.some((problem) => problem.severity === "error")) throw new ProblemsError(unique);
-}
-
-function roleModel(role: ManifestLine["supervisor"] | ManifestLine["userSimulator"]): ManifestLine["model"] | null {
-  return role.kind === "model" ? role.model : null;
 }
 
 async function publishAll(loaded: LoadedSweep, runs: Runs, write: (text: string) => void): Promise<void> {

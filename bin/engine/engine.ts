@@ -34,6 +34,7 @@ import {
 } from "../../lib/platform/ports.ts";
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
 import { type Functions, functionNames, localFunctions } from "./functions.ts";
+import { Launches } from "./launches.ts";
 import { mapResults } from "./map-results.ts";
 import type { SweepSockets } from "./sockets.ts";
 
@@ -45,8 +46,8 @@ export interface EngineOptions {
   secrets: Secrets;
   /** Opens the launcher, once the socket for its runners' answers is there. */
   openLauncher(at: { objects: string; tokens: string; secrets: Secrets }): Promise<Launcher>;
-  /** The attempt of this execution is over: its row stands. */
-  onAttemptEnded?(line: ManifestLine): void;
+  /** The attempt of this execution is over: its row stands. `settled` and `close` wait for what it does. */
+  onAttemptEnded?(line: ManifestLine): Promise<void>;
   /** Every event of every execution, for measurements. */
   onEvent?(event: HistoryEvent): void;
 }
@@ -106,11 +107,7 @@ export class Engine {
       const launcher = await options.openLauncher({ objects: runs.objectsRoot, tokens: sockets.tokens, secrets });
       closers.push(() => launcher.close());
 
-      const stopExecutors = async (_startedBy: string, executor: string | null, reason: string): Promise<number> => {
-        if (executor === null || executor === "none") return 0;
-        await launcher.stop(executor, reason);
-        return 1;
-      };
+      const launches = new Launches(launcher);
       const functions = localFunctions({
         runs,
         clock,
@@ -120,7 +117,7 @@ export class Engine {
         checks,
         tokens,
         tokensSocket: sockets.tokens,
-        stopExecutors,
+        stopExecutors: (startedBy, _executor, reason) => launches.stopAll(startedBy, reason),
       });
       const workflow = new StatesInterpreter({
         definitions: Object.entries(machineDefinitions).map(([name, definition]) => ({
@@ -129,7 +126,7 @@ export class Engine {
           definition,
         })),
         placeholders: { ...functionNames, ...localNames, TaskDefinitions: taskDefinitions() },
-        resources: resourcesOf(functions, launcher, runs),
+        resources: resourcesOf(functions, launcher, launches, runs),
         clock,
         random,
         onEvent: (event) => late.engine?.see(event),
@@ -137,7 +134,10 @@ export class Engine {
       });
       const engine = new Engine(options, { launcher, functions, workflow, closers });
       late.engine = engine;
-      launcher.onStopped((stopped) => engine.after(functions.taskStopped(taskStopped(stopped))));
+      launcher.onStopped((stopped) => {
+        launches.forget(stopped.startedBy, stopped.id);
+        engine.after(functions.taskStopped(taskStopped(stopped)));
+      });
       return engine;
     } catch (error) {
       for (const close of closers.reverse()) await close().catch(() => undefined);
@@ -213,7 +213,7 @@ function taskDefinitions(): string {
   return adapters.map((agent) => `${agent.name}=local`).join(" ");
 }
 
-function resourcesOf(functions: Functions, launcher: Launcher, runs: Runs): Resources {
+function resourcesOf(functions: Functions, launcher: Launcher, launches: Launches, runs: Runs): Resources {
   const store = runs.as({ role: "state-machine" }).objects;
   const known: Readonly<Record<string, (event: unknown) => Promise<unknown>>> = functions.byName;
   return {
@@ -225,7 +225,7 @@ function resourcesOf(functions: Functions, launcher: Launcher, runs: Runs): Reso
     async runTask(request) {
       try {
         const { StartedBy } = runTaskRequest.parse(request);
-        return launchedAnswer(await launcher.launch(launchSpecOf(request)), StartedBy);
+        return launchedAnswer(await launches.launch(launchSpecOf(request)), StartedBy);
       } catch (error) {
         if (!(error instanceof LaunchError)) throw error;
         const failure = launchFailure(error);

@@ -6,13 +6,14 @@ import type { ReportStatus } from "../../lib/attempt/vocabulary.ts";
 import { manifestKey } from "../../lib/firewall/keys.ts";
 import type { HistoryEvent } from "../../lib/platform/local/interpreter/interpreter.ts";
 import type { Runs } from "../../lib/platform/local/open-runs.ts";
-import type { Clock, Random, Secrets, SweepRecord } from "../../lib/platform/ports.ts";
+import type { Clock, Random, ScoreTable, Secrets, SweepRecord } from "../../lib/platform/ports.ts";
 import type { ScoreRow } from "../../lib/results/score-row.ts";
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
 import { remaining, rowsByAttempt, standingRow } from "../../lib/sweep/resume.ts";
 import { CommandError } from "../command.ts";
 import { Engine } from "../engine/engine.ts";
 import type { SweepSockets } from "../engine/sockets.ts";
+import { closeAbandoned } from "./abandoned.ts";
 import { isAlive, ownController } from "./controller.ts";
 import { interruptible } from "./interrupts.ts";
 import { judgeAgain } from "./judge-again.ts";
@@ -70,11 +71,10 @@ export async function runGeneration(request: GenerationRequest): Promise<Generat
 
   try {
     const stopped = await execute(request, generation, started);
-    const rows = await all(runs.scores.rows(sweep));
+    const rows = await allRows(runs.scores, sweep);
     return { generation, planned: request.planned.length, rows, stopped, elapsedMs: clock.now() - started };
   } finally {
-    const now = await runs.scores.sweep(sweep);
-    if (now?.generation === generation) await runs.scores.heartbeat(sweep, null);
+    await runs.scores.heartbeat(sweep, null, generation);
   }
 }
 
@@ -84,7 +84,8 @@ async function execute(
   started: number,
 ): Promise<GenerationResult["stopped"]> {
   const { runs, clock, sweep } = request;
-  const todo = remaining(request.planned, await all(runs.scores.rows(sweep)), generation, request.only);
+  await closeAbandoned(runs, sweep, generation, clock);
+  const todo = remaining(request.planned, await allRows(runs.scores, sweep), generation, request.only);
   const progress = plainProgress(todo.run.length + todo.judge.length, request.write);
   if (request.launcher.warning !== null) progress.say(request.launcher.warning);
   progress.say(
@@ -94,15 +95,14 @@ async function execute(
   const engine = await Engine.open({
     ...request,
     openLauncher: request.launcher.open,
-    onAttemptEnded: (line) => void reportEnd(request, line, progress),
+    onAttemptEnded: (line) => reportEnd(request, line, progress),
   });
   const interrupts = interruptible(engine, progress, {
     clock,
     alive: async () => {
-      await runs.scores.heartbeat(sweep, ownController(clock.now(), started));
-      const now = await runs.scores.sweep(sweep);
-      if (now?.generation !== generation) return "another process has taken the sweep over";
-      return now.abortRequested ? "the sweep was aborted" : null;
+      const ours = await runs.scores.heartbeat(sweep, ownController(clock.now(), started), generation);
+      if (!ours) return "another process has taken the sweep over";
+      return (await runs.scores.sweep(sweep))?.abortRequested ? "the sweep was aborted" : null;
     },
   });
   try {
@@ -155,7 +155,8 @@ const laneInput = (
 const totalConcurrency = (request: GenerationRequest): number =>
   request.lanes.reduce((sum, lane) => sum + lane.concurrency, 0);
 
-function refuseSecondController(record: SweepRecord | null, now: number): void {
+/** @throws CommandError while another process runs the sweep */
+export function refuseSecondController(record: SweepRecord | null, now: number): void {
   if (record?.controller && isAlive(record.controller, now)) {
     const { pid, host } = record.controller;
     throw new CommandError(
@@ -171,10 +172,10 @@ async function reportEnd(request: GenerationRequest, line: ManifestLine, progres
   progress.ended(standingRow(tries));
 }
 
-async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const found: T[] = [];
-  for await (const item of items) found.push(item);
-  return found;
+export async function allRows(scores: Pick<ScoreTable, "rows">, sweep: string): Promise<ScoreRow[]> {
+  const rows: ScoreRow[] = [];
+  for await (const row of scores.rows(sweep)) rows.push(row);
+  return rows;
 }
 
 /** Statuses of every planned attempt, as a report counts them. */
