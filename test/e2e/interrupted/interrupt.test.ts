@@ -11,7 +11,7 @@ function heldWorld(): { file: string; release(): void } {
   for (const id of ["t1", "t2", "t3", "t4"]) world.addTask(id);
   // Without a sandbox an agent sees this machine's files, so it can wait for one.
   const gate = `${world.folder}/gate`;
-  const wait = { command: `(setsid sleep 300 >/dev/null 2>&1 &); while [ ! -e ${gate} ]; do sleep 0.05; done` };
+  const wait = { command: `(setsid sleep 300 >/dev/null 2>&1 &); while [ ! -e ${gate} ]; do sleep 0.2; done` };
   world.script("worker", "executor", 1, [{ tools: [{ name: "bash", arguments: wait }] }, ...answering("right")]);
   const file = world.sweep({ models: ["worker"], fields: { limits: { concurrency: 2 } } });
   return { file, release: () => world.write("gate", "") };

@@ -15,7 +15,10 @@ describe("retry", () => {
     world.script("down", "executor", 1, [{ fault: { kind: "server_error" } }]);
     world.script("busy", "executor", 1, [{ fault: { kind: "rate_limit" } }]);
     world.script("fine", "executor", 1, answering("right"));
-    const file = world.sweep({ models: ["down", "busy", "fine"], fields: { retries: { infra: 1, rateLimit: 0 } } });
+    const file = world.sweep({
+      models: ["down", "busy", "fine"],
+      fields: { retries: { infra: 1, rateLimit: 0 }, limits: { turnSeconds: 10 } },
+    });
     const run = await world.proctor("run", file, "--json").ended;
     expect(run.code, run.err).toBe(1);
     expect(JSON.parse(run.out)).toMatchObject({ valid: 1, statuses: { infra_error: 1, rate_limit: 1, pass: 1 } });
