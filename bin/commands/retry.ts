@@ -13,6 +13,7 @@ import { allRows, refuseSecondController, runGeneration } from "../sweeps/genera
 import { chooseLauncher } from "../sweeps/local-launcher.ts";
 import { localPorts } from "../sweeps/local-ports.ts";
 import { outcomeCode, outcomeOf, outcomeText } from "../sweeps/outcome.ts";
+import { refuseWhatFails } from "../sweeps/refusals.ts";
 import { latestGeneration } from "../sweeps/stored.ts";
 
 export default async function retry(args: string[], options: Record<string, unknown>): Promise<CommandResult> {
@@ -28,10 +29,11 @@ export default async function retry(args: string[], options: Record<string, unkn
     const rows = await allRows(runs.scores, record.sweep);
     const todo = remaining(planned, rows, record.generation + 1, only);
     if (todo.run.length + todo.judge.length === 0) return nothingToRetry(record, planned, rows, only, options);
+    refuseWhatFails(record.sweep, planned);
     const result = await runGeneration({
       ...localPorts(),
       runs,
-      sockets: sweepSockets(runs.objectsRoot, record.sweep),
+      sockets: sweepSockets(String(options.runs), record.sweep),
       launcher: await chooseLauncher(planned, options.unisolated === true),
       sweep: record.sweep,
       digest: sweep.digest,

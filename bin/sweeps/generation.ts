@@ -4,6 +4,7 @@
  */
 import type { ReportStatus } from "../../lib/attempt/vocabulary.ts";
 import { manifestKey } from "../../lib/firewall/keys.ts";
+import type { HistoryEvent } from "../../lib/platform/local/interpreter/interpreter.ts";
 import type { Runs } from "../../lib/platform/local/open-runs.ts";
 import type { Clock, Random, ScoreTable, Secrets, SweepRecord } from "../../lib/platform/ports.ts";
 import type { ScoreRow } from "../../lib/results/score-row.ts";
@@ -37,6 +38,8 @@ export interface GenerationRequest {
   /** Only attempts of these statuses are taken up; without it all that have no valid row. */
   only?: ReadonlySet<ReportStatus>;
   write(text: string): void;
+  /** Every event of every execution, for measurements. */
+  onEvent?(event: HistoryEvent): void;
 }
 
 export interface GenerationResult {

@@ -17,6 +17,8 @@ export function interruptible(
   at: { clock: Clock; alive(): Promise<string | null> },
 ): Interrupts {
   let stopped: "drained" | "cancelled" | null = null;
+  /** What was last said of a look that failed. */
+  let troubled: string | null = null;
   const ended = new AbortController();
   const cancel = (why: string): void => {
     if (stopped === "cancelled") return;
@@ -39,7 +41,13 @@ export function interruptible(
   process.on("SIGHUP", terminate);
   void (async () => {
     while (!ended.signal.aborted) {
-      const why = await at.alive().catch(() => null);
+      const why = await at.alive().catch((error: unknown) => {
+        // A full disk say: what waits for it is tried again for half an hour, in silence but for this.
+        const message = error instanceof Error ? error.message : String(error);
+        if (message !== troubled) progress.say(`trouble: ${message}; what runs goes on trying for a while`);
+        troubled = message;
+        return null;
+      });
       if (why !== null) cancel(why);
       await at.clock.sleep(lookEveryMs, ended.signal);
     }

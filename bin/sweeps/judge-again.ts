@@ -1,4 +1,6 @@
 /** Judges unjudged tries again, from their stored evidence, without running anything. */
+import type { JudgeInput } from "../../lib/attempt/functions.ts";
+import { isValidStatus } from "../../lib/attempt/vocabulary.ts";
 import type { Runs } from "../../lib/platform/local/open-runs.ts";
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
 import { standingRow } from "../../lib/sweep/resume.ts";
@@ -18,9 +20,11 @@ export async function judgeAgain(
       const { line } = next;
       const before = (await at.runs.scores.tries(line.sweep, line.attempt)).find((row) => row.try === next?.try);
       const name = `${line.attempt}-t${next.try}-g${line.generation}`;
-      await engine.execute("judge", name, { v: 1, line, try: next.try, turns: before?.turns ?? 1 });
+      const input: JudgeInput = { v: 1, line, try: next.try, turns: before?.turns ?? 1 };
+      await engine.execute("judge", name, input);
       const row = standingRow(await at.runs.scores.tries(line.sweep, line.attempt));
-      if (row !== null && (row.valid || row.status === "unjudged")) at.progress.ended(row);
+      // By its status: under `compat` a row that is closed for good may not be a valid one.
+      if (row !== null && (isValidStatus(row.status) || row.status === "unjudged")) at.progress.ended(row);
       else again.push(line);
     }
   };

@@ -14,7 +14,7 @@ import type { RecordEvent } from "./functions.ts";
 import { nextStepOf } from "./next-step.ts";
 import { promote, statusOf } from "./outcome.ts";
 import { signalsOfTurn, timedOut } from "./stop-signals.ts";
-import type { UsageLine } from "./usage.ts";
+import { addUsage, noUsage, type Usage, type UsageLine } from "./usage.ts";
 import { type ErrorStatus, type Isolation, isValidStatus, type ModelRole, type ValidStatus } from "./vocabulary.ts";
 
 export interface TryFacts {
@@ -259,28 +259,26 @@ const whyText: Record<StopWhy, string> = {
 };
 
 /**
- * Usage lines are the record; the report of a turn stands in where a turn's lines are lost. Lines of judging are written
- * once, so a turn that was judged again has cost more than they say: then its decision is the record.
+ * What each role used. A turn is counted by its usage lines, and once more as a whole: an executor's in its report, a
+ * supervisor's in its decision. Lines can be lost, and usage.jsonl, written once, can end with a judging that came to
+ * nothing and was begun anew; neither account ever holds more than was used, so the larger one counts.
  */
 function spent(
   lines: readonly UsageLine[],
   reports: readonly TurnReport[],
   decisions: readonly Decision[],
 ): Pick<ScoreRow, "tokens" | "usd"> {
-  const judgedAgain = decisions.filter(({ turn, usage }) => {
-    const kept = lines.filter((line) => line.role === "supervisor" && line.turn === turn);
-    return usage.input + usage.output > sumOf(kept, ({ tokens }) => tokens.input + tokens.output);
-  });
-  const beyond = new Set(judgedAgain.map((decision) => decision.turn));
+  const wholes = { executor: reports, supervisor: decisions, simulator: [] } satisfies Record<ModelRole, unknown>;
   const of = (role: ModelRole): { tokens: ScoreRow["tokens"][ModelRole]; usd: number } => {
-    const own = lines
-      .filter((line) => line.role === role && !(role === "supervisor" && beyond.has(line.turn)))
-      .map((line) => ({ ...line.tokens, usd: line.usd }));
-    if (role === "supervisor") own.push(...judgedAgain.map((decision) => decision.usage));
-    if (role === "executor") {
-      const kept = new Set(lines.filter((line) => line.role === role).map((line) => line.turn));
-      own.push(...reports.filter((report) => !kept.has(report.turn)).map((report) => report.usage));
+    const byTurn = new Map<number, Usage>();
+    for (const line of lines.filter((one) => one.role === role)) {
+      byTurn.set(line.turn, addUsage(byTurn.get(line.turn) ?? noUsage, { ...line.tokens, usd: line.usd }));
     }
+    for (const { turn, usage } of wholes[role]) {
+      const counted = byTurn.get(turn) ?? noUsage;
+      if (usage.input + usage.output >= counted.input + counted.output) byTurn.set(turn, usage);
+    }
+    const own = [...byTurn.values()];
     const sum = (name: "input" | "cached" | "output" | "usd"): number => sumOf(own, (one) => one[name]);
     return {
       tokens: { input: sum("input"), cached: sum("cached"), output: sum("output") },

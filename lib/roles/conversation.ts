@@ -69,9 +69,10 @@ export interface Conversation<T> {
 export type ConversationEnd =
   | { kind: "answered"; value: unknown }
   | { kind: "more" }
-  | { kind: "unreadable"; reason: string }
+  /** `reason` is in our words. `detail` may quote the model, the provider, and so the prompt. */
+  | { kind: "unreadable"; reason: string; detail: string }
   /** The provider refuses, and asking again would not help. */
-  | { kind: "refused"; reason: string }
+  | { kind: "refused"; reason: string; detail: string }
   | { kind: "capped"; reason: string };
 
 export async function converse<T>(
@@ -89,7 +90,10 @@ export async function converse<T>(
       continue;
     }
     const closed = mine.find((one) => one.kind === "closed");
-    if (closed) return { kind: "unreadable", reason: closed.reason };
+    if (closed) {
+      const answers = callsOf(mine).filter((call) => call.outcome === "asked_again").length;
+      return { kind: "unreadable", reason: `${answers} answers could not be used`, detail: closed.reason };
+    }
     const calls = callsOf(mine);
     const last = calls.at(-1);
     if (last?.outcome === "accepted") return { kind: "answered", value: last.accepted };
@@ -111,7 +115,9 @@ export async function converse<T>(
     const result = await ask(deps, conversation, messages, patience);
     if (result.status !== "ok" && !mayPass(result.status)) {
       await log.append(failedCall(conversation.name, result, null));
-      return { kind: "refused", reason: `${conversation.model.provider}: ${result.status}: ${result.message}` };
+      const http = /\bHTTP \d{3}\b/.exec(result.message)?.[0];
+      const reason = `${conversation.model.provider}: ${result.status}${http === undefined ? "" : ` (${http})`}`;
+      return { kind: "refused", reason, detail: result.message };
     }
     const next =
       result.status === "ok"

@@ -216,14 +216,20 @@ async function* hashed(
   hash: { update(data: Buffer): unknown },
   fault: { error: unknown },
 ): AsyncGenerator<Buffer> {
+  const chunks = body[Symbol.asyncIterator]();
   try {
-    for await (const chunk of body) {
-      hash.update(chunk);
-      yield chunk;
+    for (;;) {
+      // What a writer throws in at `yield` is the writer's fault, not the archive's.
+      const next = await chunks.next().catch((error: unknown) => {
+        fault.error = error;
+        throw error;
+      });
+      if (next.done) return;
+      hash.update(next.value);
+      yield next.value;
     }
-  } catch (error) {
-    fault.error = error;
-    throw error;
+  } finally {
+    await chunks.return?.();
   }
 }
 

@@ -49,7 +49,7 @@ const firstPollMs = 10;
 const slowestPollMs = 250;
 /** How long a mailbox that can not be read at all is borne. */
 const maxMailboxFaultMs = 60_000;
-const answerAttempts = 5;
+const answersSent = 5;
 
 /**
  * Runs until there is nothing more to do.
@@ -246,16 +246,16 @@ class Runner {
 
   /** Answers a token, again after a failure to reach whoever takes answers. */
   async #answer(send: () => Promise<"accepted" | "closed">): Promise<"accepted" | RunnerEnd> {
-    for (let attempt = 1; ; attempt++) {
+    for (let sent = 1; ; sent++) {
       if (this.stop.aborted) return "stopped";
       try {
         return await send();
       } catch (error) {
-        if (attempt === answerAttempts) {
+        if (sent === answersSent) {
           this.deps.log(`the token could not be answered: ${messageOf(error)}`);
           return "failed";
         }
-        await this.deps.clock.sleep(200 * 2 ** attempt, this.stop);
+        await this.deps.clock.sleep(200 * 2 ** sent, this.stop);
       }
     }
   }

@@ -1,7 +1,8 @@
 /**
  * The SQLite file of scores.sqlite: opening it, its schema and version, and its failures in our words. Write-ahead log,
  * so that readers never wait for a writer; `synchronous = NORMAL`, so that a crash of a process loses nothing and a
- * crash of the machine at most the last commits, never the file.
+ * crash of the machine at most the last commits, never the file. `secure_delete`, so that a lease's secrets are gone
+ * with it: what is deleted is overwritten, and the log that still has it goes when the last process closes the file.
  */
 import Database from "libsql";
 import { StoreError } from "../ports.ts";
@@ -46,7 +47,7 @@ export function openScoresFile(path: string): Database.Database {
     const database = new Database(path, { timeout: busyMs });
     try {
       useWriteAheadLog(database);
-      database.exec("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = OFF");
+      database.exec("PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON; PRAGMA foreign_keys = OFF");
       ensureSchema(database, path);
       return database;
     } catch (error) {

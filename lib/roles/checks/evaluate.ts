@@ -26,9 +26,15 @@ export interface CheckedTurn {
   caps: { id: string; max: number; note: string | null }[];
 }
 
-/** A check that can not decide anything. The turn is unjudged until it is repaired. */
+/** A check that can not decide anything. The turn is unjudged until it is repaired. The message may quote hidden files. */
 export class ChecksBrokenError extends Error {
   override readonly name = "ChecksBrokenError";
+  /** Which they are, as `checkpoint CP1`. */
+  readonly checks: readonly string[];
+  constructor(broken: readonly { id: string; note: string | null }[]) {
+    super(broken.map(({ id, note }) => `${id}: ${note}`).join("; "));
+    this.checks = broken.map(({ id }) => id);
+  }
 }
 
 /** No file that a check reads may be larger. */
@@ -58,7 +64,7 @@ export async function evaluateChecks(
     for (const outcome of decided) outcomes.set(outcome.id, outcome);
   }
   const broken = [...outcomes.values()].filter((outcome) => outcome.status === "broken");
-  if (broken.length > 0) throw new ChecksBrokenError(broken.map(({ id, note }) => `${id}: ${note}`).join("; "));
+  if (broken.length > 0) throw new ChecksBrokenError(broken);
 
   const turn: CheckedTurn = { checkpoints: [], judged: [], caps: [] };
   for (const point of checks.checkpoints) {

@@ -111,7 +111,7 @@ function messageOf(
   const digests = { prompts: simulatorDigest(part) };
   switch (end.kind) {
     case "refused":
-      throw new SimulatorSilentError(`turn ${event.turn}: ${end.reason}`);
+      throw new SimulatorSilentError(`turn ${event.turn}: ${end.reason}: ${end.detail}`);
     case "unreadable":
     case "capped":
       return fixedFollowUp(event, part.language, true, digests, usage);

@@ -44,7 +44,8 @@ export async function runChecks(call: ChecksCall): Promise<ChecksOutcome | null>
     };
   } catch (error) {
     if (error instanceof ChecksBrokenError) {
-      throw new UnjudgedError(`the checks of ${task} are broken: ${error.message}`, { cause: error });
+      const which = error.checks.join(", ");
+      throw new UnjudgedError(`the checks of ${task} are broken (${which})`, { cause: error, hidden: error.message });
     }
     throw error;
   }
