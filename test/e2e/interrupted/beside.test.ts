@@ -1,9 +1,6 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, it } from "vitest";
 import { alive, descendants, processesNaming, until } from "./processes.ts";
 import { answering, judging, SweepWorld } from "./sweep-world.ts";
-
-let world: SweepWorld;
-afterEach(() => world.remove());
 
 function worldOf(seconds: number): SweepWorld {
   const made = new SweepWorld("none");
@@ -12,15 +9,18 @@ function worldOf(seconds: number): SweepWorld {
   return made;
 }
 
-const running = async (sweep = "s"): Promise<boolean> =>
-  (await world.leases(sweep)).some(({ turnToken }) => turnToken !== null);
+const running = async (world: SweepWorld): Promise<boolean> =>
+  (await world.leases()).some(({ turnToken }) => turnToken !== null);
 
 describe("beside a running sweep", () => {
-  it("status tells how far it is, a second run and a retry are refused, abort stops it all", async () => {
-    world = worldOf(60);
+  it.concurrent("status tells how far it is, a second run and a retry are refused, abort stops it all", {
+    timeout: 60_000,
+  }, async ({ expect, onTestFinished }) => {
+    const world = worldOf(60);
+    onTestFinished(() => world.remove());
     const file = world.sweep({ models: ["worker"] });
     const run = world.proctor("run", file);
-    await run.until(() => running(), "a turn to open");
+    await run.until(() => running(world), "a turn to open");
     const below = descendants(run.pid);
 
     const [text, json, second, retry] = await Promise.all([
@@ -62,8 +62,11 @@ describe("beside a running sweep", () => {
     expect(JSON.parse(again.out)).toMatchObject({ valid: 2, statuses: { pass: 2 } });
   });
 
-  it("abort after a kill closes what was left open, and the sweep can be run again", async () => {
-    world = worldOf(60);
+  it.concurrent("abort after a kill closes what was left open, and the sweep can be run again", {
+    timeout: 60_000,
+  }, async ({ expect, onTestFinished }) => {
+    const world = worldOf(60);
+    onTestFinished(() => world.remove());
     const file = world.sweep({ models: ["worker"] });
     const run = world.proctor("run", file);
     await run.until(async () => (await world.leases()).length === 2, "both tries to open");
@@ -81,8 +84,12 @@ describe("beside a running sweep", () => {
     expect((await world.rows()).map((row) => row.status)).toEqual(["cancelled", "pass", "cancelled", "pass"]);
   });
 
-  it("another sweep runs in the same folder, and each keeps its own rows", async () => {
-    world = worldOf(0.5);
+  it.concurrent("another sweep runs in the same folder, and each keeps its own rows", { timeout: 60_000 }, async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const world = worldOf(0.5);
+    onTestFinished(() => world.remove());
     const files = ["a", "b"].map((name) => world.sweep({ name, models: ["worker"] }));
     const runs = await Promise.all(files.map((file) => world.proctor("run", file, "--json").ended));
     for (const run of runs) {
@@ -96,8 +103,12 @@ describe("beside a running sweep", () => {
     expect(world.leftovers()).toEqual([]);
   });
 
-  it("of two that start the same sweep at once, one runs it", async () => {
-    world = worldOf(0.5);
+  it.concurrent("of two that start the same sweep at once, one runs it", { timeout: 60_000 }, async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const world = worldOf(0.5);
+    onTestFinished(() => world.remove());
     const file = world.sweep({ models: ["worker"] });
     const ends = await Promise.all([world.proctor("run", file).ended, world.proctor("run", file).ended]);
     // The second is refused, or came when the first had ended and found nothing to do.
@@ -113,8 +124,12 @@ describe("beside a running sweep", () => {
     ]);
   });
 
-  it("status and abort of what is not there say so", async () => {
-    world = worldOf(0);
+  it.concurrent("status and abort of what is not there say so", { timeout: 60_000 }, async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const world = worldOf(0);
+    onTestFinished(() => world.remove());
     const nowhere = await world.proctor("status", "s").ended;
     expect(nowhere.code).toBe(2);
     expect(nowhere.err).toContain("no sweep has run here");
@@ -127,8 +142,12 @@ describe("beside a running sweep", () => {
 });
 
 describe("a sweep file that was edited between two runs", () => {
-  it("keeps the attempts that are still in it and adds the new", async () => {
-    world = worldOf(0);
+  it.concurrent("keeps the attempts that are still in it and adds the new", { timeout: 60_000 }, async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const world = worldOf(0);
+    onTestFinished(() => world.remove());
     world.addTask("t3");
     const file = world.sweep({ models: ["worker"], only: ["t1", "t2"] });
     expect((await world.proctor("run", file).ended).code).toBe(0);
@@ -142,8 +161,12 @@ describe("a sweep file that was edited between two runs", () => {
     for (const row of before) expect(rows).toContainEqual(row);
   });
 
-  it("is refused, naming each field, where results would be mixed", async () => {
-    world = worldOf(0);
+  it.concurrent("is refused, naming each field, where results would be mixed", { timeout: 60_000 }, async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const world = worldOf(0);
+    onTestFinished(() => world.remove());
     const file = world.sweep({ models: ["worker"], only: ["t1"] });
     expect((await world.proctor("run", file).ended).code).toBe(0);
     const supervisor = { model: { name: "judge", provider: "scripted" } };

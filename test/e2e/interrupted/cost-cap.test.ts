@@ -1,8 +1,5 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, it } from "vitest";
 import { answering, SweepWorld } from "./sweep-world.ts";
-
-let world: SweepWorld;
-afterEach(() => world.remove());
 
 /** An attempt may cost $0.30 and does cost $0.20: two calls of 100,000 tokens at a dollar a million. */
 function worldOf(tasks: string[], seconds = 0): SweepWorld {
@@ -21,8 +18,12 @@ const capped = (usd: number, more: { only?: string[]; concurrency?: number } = {
 });
 
 describe("a sweep's cap in dollars", () => {
-  it("stops the rest, which a higher cap completes", async () => {
-    world = worldOf(["t1", "t2", "t3", "t4"]);
+  it.concurrent("stops the rest, which a higher cap completes", { timeout: 60_000 }, async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const world = worldOf(["t1", "t2", "t3", "t4"]);
+    onTestFinished(() => world.remove());
     const file = world.sweep(capped(0.6));
     const run = await world.proctor("run", file, "--json").ended;
     expect(run.code, run.err).toBe(1);
@@ -42,8 +43,11 @@ describe("a sweep's cap in dollars", () => {
     expect(rows).toHaveLength(6);
   });
 
-  it("is not held by tries that a kill left open, even of tasks that are no longer in the sweep", async () => {
-    world = worldOf(["t1", "t2", "t3", "t4"], 60);
+  it.concurrent("is not held by tries that a kill left open, even of tasks that are no longer in the sweep", {
+    timeout: 60_000,
+  }, async ({ expect, onTestFinished }) => {
+    const world = worldOf(["t1", "t2", "t3", "t4"], 60);
+    onTestFinished(() => world.remove());
     const file = world.sweep(capped(0.6, { only: ["t1", "t2"], concurrency: 2 }));
     const run = world.proctor("run", file);
     await run.until(async () => (await world.leases()).length === 2, "both tries to open");

@@ -111,10 +111,7 @@ export async function killAtEach(
 /** A path that was not there when the moment began to be waited for. */
 export function newObject(world: SweepWorld, path: RegExp): (run: Proctor) => Promise<void> {
   return async (run) => {
-    const there = new Set(world.objects().keys());
-    await run.until(
-      () => [...world.objects().keys()].some((name) => path.test(name) && !there.has(name)),
-      `an object like ${path}`,
-    );
+    const there = new Set(world.paths());
+    await run.until(() => world.paths().some((name) => path.test(name) && !there.has(name)), `an object like ${path}`);
   };
 }

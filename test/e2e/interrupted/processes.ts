@@ -11,7 +11,7 @@ export async function until(condition: () => boolean | Promise<boolean>, what: s
   const giveUp = Date.now() + patienceMs;
   while (!(await condition())) {
     if (Date.now() > giveUp) throw new Error(`waited ${patienceMs / 1000} s for ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await new Promise((resolve) => setTimeout(resolve, 15));
   }
 }
 

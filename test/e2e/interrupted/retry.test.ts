@@ -1,21 +1,25 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, it } from "vitest";
 import { answering, judging, lookAgain, SweepWorld } from "./sweep-world.ts";
 
-let world: SweepWorld;
-afterEach(() => world.remove());
-
 /** Objects whose path begins so, by path, with a hash of each. */
-const objectsOf = (folder: string): [string, string][] =>
+const objectsOf = (world: SweepWorld, folder: string): [string, string][] =>
   [...world.objects()].filter(([path]) => path.startsWith(folder)).sort();
 
 describe("retry", () => {
-  it("runs faults of ours and of the provider again, in a new try", { timeout: 60_000 }, async () => {
-    world = new SweepWorld("none");
+  it.concurrent("runs faults of ours and of the provider again, in a new try", { timeout: 60_000 }, async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const world = new SweepWorld("none");
+    onTestFinished(() => world.remove());
     world.addTask("t1");
     world.script("down", "executor", 1, [{ fault: { kind: "server_error" } }]);
     world.script("busy", "executor", 1, [{ fault: { kind: "rate_limit" } }]);
     world.script("fine", "executor", 1, answering("right"));
-    const file = world.sweep({ models: ["down", "busy", "fine"], fields: { retries: { infra: 1, rateLimit: 0 } } });
+    const file = world.sweep({
+      models: ["down", "busy", "fine"],
+      fields: { retries: { infra: 1, rateLimit: 0 }, limits: { turnSeconds: 10 } },
+    });
     const run = await world.proctor("run", file, "--json").ended;
     expect(run.code, run.err).toBe(1);
     expect(JSON.parse(run.out)).toMatchObject({ valid: 1, statuses: { infra_error: 1, rate_limit: 1, pass: 1 } });
@@ -26,7 +30,7 @@ describe("retry", () => {
     expect(ofModel(before, "down")).toEqual(["1 infra_error", "2 infra_error"]);
     expect(ofModel(before, "busy")).toEqual(["1 rate_limit"]);
 
-    const evidence = objectsOf("evidence/attempts");
+    const evidence = objectsOf(world, "evidence/attempts");
     world.script("down", "executor", 1, answering("right"));
     world.script("busy", "executor", 1, answering("right"));
     const first = await world.proctor("retry", file, "--status", "infra_error").ended;
@@ -38,7 +42,7 @@ describe("retry", () => {
     const rows = await world.rows();
     expect(ofModel(rows, "busy")).toEqual(["1 rate_limit", "2 pass"]);
     for (const row of before) expect(rows).toContainEqual(row);
-    expect(objectsOf("evidence/attempts")).toEqual(expect.arrayContaining(evidence));
+    expect(objectsOf(world, "evidence/attempts")).toEqual(expect.arrayContaining(evidence));
 
     const nothing = await world.proctor("retry", "s").ended;
     expect(nothing.code).toBe(0);
@@ -46,8 +50,12 @@ describe("retry", () => {
     expect((await world.record())?.generation).toBe(3);
   });
 
-  it("judges again what is unjudged, from stored evidence, in the same try", async () => {
-    world = new SweepWorld("none");
+  it.concurrent("judges again what is unjudged, from stored evidence, in the same try", { timeout: 60_000 }, async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const world = new SweepWorld("none");
+    onTestFinished(() => world.remove());
     world.addTask("t1", true);
     world.addTask("t2", true);
     world.script("worker", "executor", 1, answering("right"));
@@ -61,7 +69,7 @@ describe("retry", () => {
     expect(run.code, run.err).toBe(1);
     expect(JSON.parse(run.out)).toMatchObject({ valid: 0, statuses: { unjudged: 2 } });
     const before = await world.rows();
-    const evidence = objectsOf("evidence/");
+    const evidence = objectsOf(world, "evidence/");
     const task = (id: string, turn = 1) => `scripts/judge/supervisor/${id}/turn-0${turn}.yaml`;
 
     // t1 is judged right; of t2 the judge wants another turn, and its executor is gone.
@@ -82,7 +90,7 @@ describe("retry", () => {
       { try: 2, status: "pass", score: 1, turns: 2 },
     ]);
     // No executor's evidence was touched, and only t2 has any more of it.
-    const now = objectsOf("evidence/");
+    const now = objectsOf(world, "evidence/");
     expect(now).toEqual(expect.arrayContaining(evidence));
     const attempt = of("t1")[0]?.attempt as string;
     expect(now.filter(([path]) => path.includes(attempt))).toEqual(evidence.filter(([path]) => path.includes(attempt)));
@@ -90,8 +98,9 @@ describe("retry", () => {
     expect((await world.record())?.spentUsd).toBeCloseTo(spent, 6);
   });
 
-  it("refuses names that are no errors", async () => {
-    world = new SweepWorld("none");
+  it.concurrent("refuses names that are no errors", { timeout: 60_000 }, async ({ expect, onTestFinished }) => {
+    const world = new SweepWorld("none");
+    onTestFinished(() => world.remove());
     const wrong = await world.proctor("retry", "s", "--status", "infra_eror").ended;
     expect(wrong.code).toBe(2);
     expect(wrong.err).toContain("--status: infra_eror is no status; expected infra_error");

@@ -8,8 +8,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stringify } from "yaml";
-import { openRuns } from "../../../lib/platform/local/open-runs.ts";
-import type { Lease, SweepRecord } from "../../../lib/platform/ports.ts";
+import { openRuns, type Runs } from "../../../lib/platform/local/open-runs.ts";
+import type { Lease, ScoreTable, SweepRecord } from "../../../lib/platform/ports.ts";
 import type { ScoreRow } from "../../../lib/results/score-row.ts";
 import { Proctor, processesNaming, until } from "./processes.ts";
 
@@ -34,6 +34,7 @@ export class SweepWorld {
   readonly temporary: string;
   readonly #isolation: "bwrap" | "none";
   readonly #started: Proctor[] = [];
+  #reader: Runs | null = null;
 
   constructor(isolation: "bwrap" | "none" = "none") {
     // Short, since sockets stand below it: macOS has long names for its temporary files.
@@ -129,40 +130,32 @@ export class SweepWorld {
   }
 
   /** Rows of a sweep, by attempt and try. */
-  rows(sweep = "s"): Promise<ScoreRow[]> {
-    return this.#read(async (scores) => {
-      const rows: ScoreRow[] = [];
-      for await (const row of scores.rows(sweep)) rows.push(row);
-      return rows;
-    });
+  async rows(sweep = "s"): Promise<ScoreRow[]> {
+    const rows: ScoreRow[] = [];
+    for await (const row of this.#scores.rows(sweep)) rows.push(row);
+    return rows;
   }
 
   record(sweep = "s"): Promise<SweepRecord | null> {
-    return this.#read((scores) => scores.sweep(sweep));
+    return this.#scores.sweep(sweep);
   }
 
   leases(sweep = "s"): Promise<Lease[]> {
-    return this.#read((scores) => scores.leases(sweep));
+    return this.#scores.leases(sweep);
   }
 
   /** Every stored object: its path below objects/ and a hash of it. */
   objects(): Map<string, string> {
-    const root = join(this.runs, "objects");
-    const found = new Map<string, string>();
-    for (const path of filesBelow(root)) {
-      found.set(
-        path,
-        createHash("sha256")
-          .update(readFileSync(join(root, path)))
-          .digest("hex"),
-      );
-    }
-    return found;
+    const hashOf = (path: string): string =>
+      createHash("sha256")
+        .update(readFileSync(join(this.runs, "objects", path)))
+        .digest("hex");
+    return new Map(this.paths().map((path) => [path, hashOf(path)]));
   }
 
-  /** Whether an object whose path matches is stored. */
-  has(path: RegExp): boolean {
-    return filesBelow(join(this.runs, "objects")).some((name) => path.test(name));
+  /** Paths of all stored objects. */
+  paths(): string[] {
+    return filesBelow(join(this.runs, "objects"));
   }
 
   /** Folders of sessions and other temporary files that stand now; not the folder of sockets, which stays. */
@@ -181,16 +174,14 @@ export class SweepWorld {
       await one.ended;
     }
     await until(() => processesNaming(this.folder).length === 0, "its processes to end").catch(() => undefined);
+    await this.#reader?.close();
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  async #read<T>(read: (scores: ReturnType<typeof openRuns>["scores"]) => Promise<T>): Promise<T> {
-    const runs = openRuns(this.runs, "operator");
-    try {
-      return await read(runs.scores);
-    } finally {
-      await runs.close();
-    }
+  /** Read beside whoever runs. */
+  get #scores(): ScoreTable {
+    this.#reader ??= openRuns(this.runs, "operator");
+    return this.#reader.scores;
   }
 }
 
