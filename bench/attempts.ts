@@ -1,114 +1,75 @@
 /**
- * Whole attempts, from the sweep file to the row: the null agent, checks only, one turn. In process (the same runner,
+ * Whole attempts, from the sweep file to the row: checks only, one turn. In process with the null agent (the same runner,
  * turn server, HTTP and evidence, no child processes), and with real processes in bubblewrap.
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { runSweepFile } from "../bin/commands/run.ts";
-import type { ChosenLauncher } from "../bin/sweeps/local-launcher.ts";
-import { openBubblewrapLauncher } from "../lib/platform/local/launcher/bubblewrap.ts";
 import { openInProcessLauncher } from "../lib/platform/local/launcher/in-process.ts";
-import { detectIsolation } from "../lib/platform/local/launcher/isolation.ts";
 import { localRunner } from "../lib/platform/local/runner.ts";
-import type { Measure } from "./measure.ts";
+import { type Measure, median } from "./measure.ts";
+import { type BenchSweep, bubblewrapHere, runBenchSweep } from "./sweep.ts";
 
-const inProcess: ChosenLauncher = {
-  open: (at) => openInProcessLauncher({ ...at, runner: localRunner() }),
-  warning: null,
-};
-
-interface Ran {
-  perSecond: number;
-  /** Resident memory in MB after each fifth of the attempts. */
-  memory: number[];
-}
-
-async function run(attempts: number, concurrency: number, launcher: ChosenLauncher): Promise<Ran> {
-  const folder = mkdtempSync(join(tmpdir(), "proctor-bench-"));
-  try {
-    writeSweep(folder, attempts, concurrency);
-    const memory: number[] = [];
-    let ended = 0;
-    const started = performance.now();
-    const outcome = await runSweepFile(join(folder, "sweep.yaml"), {
-      runs: join(folder, "runs"),
-      unisolated: false,
-      launcher,
-      write(text) {
-        if (!text.startsWith("[")) return;
-        ended += 1;
-        if (ended % Math.ceil(attempts / 5) !== 0) return;
-        globalThis.gc?.();
-        memory.push(process.memoryUsage.rss() / 1e6);
-      },
-    });
-    const seconds = (performance.now() - started) / 1000;
-    if (outcome.statuses.pass !== attempts) throw new Error(`not all passed: ${JSON.stringify(outcome.statuses)}`);
-    return { perSecond: attempts / seconds, memory };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-/** Packages that any answer passes, as often as asked. */
-function writeSweep(folder: string, attempts: number, concurrency: number): void {
-  const packages = Math.ceil(attempts / 1000);
-  mkdirSync(join(folder, "tasks", "102_exploration"), { recursive: true });
-  for (let n = 0; n < packages; n++) {
-    const id = `task_bench_${n}`;
-    const references = join(folder, "injection", "102_exploration", id, "references");
-    mkdirSync(references, { recursive: true });
-    writeFileSync(
-      join(folder, "tasks", "102_exploration", `${id}.yaml`),
-      `task_id: ${id}\ncategory: 102_exploration\ntask: Write a file.\nreferences: [references/eval_rule.md]\n`,
-    );
-    writeFileSync(join(references, "eval_rule.md"), "## 5. Checkpoint Rubric\n\n- 1.00 File: it is there.\n");
-    writeFileSync(
-      join(references, "checks.yaml"),
-      "checkpoints:\n  - { id: CP1, weight: 1, check: { kind: file_exists, path: results/a.txt } }\n",
-    );
-  }
-  writeFileSync(join(folder, "models.yaml"), "providers:\n  none: { api: scripted, script: . }\n");
-  writeFileSync(
-    join(folder, "sweep.yaml"),
-    [
-      "name: bench",
-      "packages: .",
-      "agents: [{ name: 'null', options: { message: done, writeFile: { path: results/a.txt, content: a } } }]",
-      "models: [{ name: none, provider: none }]",
-      `epochs: ${Math.ceil(attempts / packages)}`,
-      "supervisor: checks",
-      "userSimulator: none",
-      `limits: { concurrency: ${concurrency} }`,
-      "",
-    ].join("\n"),
-  );
-}
+const many = 3000;
+/** Resident memory is looked at so often, as it is: nothing is collected for the measure. */
+const sampleMs = 50;
 
 export async function measure(): Promise<Measure[]> {
-  const warm = await run(200, 16, inProcess);
-  const long = await run(3000, 16, inProcess);
-  const measures: Measure[] = [
-    { name: "attempts in process, 200", value: warm.perSecond, unit: "1/s", target: "at least 30" },
-    { name: "attempts in process, 3,000", value: long.perSecond, unit: "1/s", target: "at least 30" },
-    { name: "memory after 3,000 attempts", value: Math.max(...long.memory), unit: "MB", target: "at most 400" },
-    {
-      name: "memory, last fifth over first fifth",
-      value: (long.memory.at(-1) ?? 0) / (long.memory[0] ?? 1),
-      unit: "ratio",
-      target: "about 1",
-    },
-  ];
-  const found = await detectIsolation();
-  if (found.bwrap) {
-    const real = await run(60, 4, { open: (at) => openBubblewrapLauncher({ ...at, bwrap: found }), warning: null });
-    measures.push({
-      name: "attempts with real processes in bubblewrap",
-      value: real.perSecond,
-      unit: "1/s",
-      target: "at least 4",
+  return [...(await inProcess()), ...(await inBubblewrap())];
+}
+
+async function inProcess(): Promise<Measure[]> {
+  const sweep: Omit<BenchSweep, "attempts"> = {
+    concurrency: 16,
+    launcher: { open: (at) => openInProcessLauncher({ ...at, runner: localRunner() }), warning: null },
+    agent: "null",
+    decides: "results/a.txt",
+  };
+  const short = 200 / (await runBenchSweep({ ...sweep, attempts: 200 }));
+  const fifths: number[][] = [[], [], [], [], []];
+  let ended = 0;
+  const sampling = setInterval(() => {
+    fifths[Math.min(4, Math.floor((ended / many) * 5))]?.push(process.memoryUsage.rss() / 1e6);
+  }, sampleMs);
+  try {
+    const before = process.cpuUsage();
+    const seconds = await runBenchSweep({
+      ...sweep,
+      attempts: many,
+      onEnded: () => {
+        ended += 1;
+      },
     });
+    const used = process.cpuUsage(before);
+    const cpuMs = (used.user + used.system) / 1000 / many;
+    const [first, last] = [median(fifths[0] ?? []), median(fifths[4] ?? [])];
+    return [
+      { name: "attempts in process, 200", value: short, unit: "1/s", target: "at least 30" },
+      { name: `attempts in process, ${many}`, value: many / seconds, unit: "1/s", target: "at least 30" },
+      { name: "CPU of an attempt in process, its files removed too", value: cpuMs, unit: "ms CPU", target: null },
+      {
+        name: `RSS over ${many} attempts, highest`,
+        value: Math.max(...fifths.flat()),
+        unit: "MB",
+        target: "at most 400",
+      },
+      { name: "RSS in the first fifth, median", value: first, unit: "MB", target: null },
+      { name: "RSS in the last fifth, median", value: last, unit: "MB", target: null },
+      { name: "RSS, last fifth over first fifth", value: last / first, unit: "ratio", target: "about 1" },
+    ];
+  } finally {
+    clearInterval(sampling);
   }
-  return measures;
+}
+
+async function inBubblewrap(): Promise<Measure[]> {
+  const real = { name: "attempts in bubblewrap, null agent", unit: "1/s", target: "at least 4" };
+  const mini = { name: "attempts in bubblewrap, mini with a scripted model of two calls", unit: "1/s", target: null };
+  const launcher = await bubblewrapHere();
+  if ("missing" in launcher) return [real, mini].map((one) => ({ ...one, value: null, reason: launcher.missing }));
+  const [nulls, minis] = [80, 40];
+  const sweep = { concurrency: 4, launcher, decides: "results/a.txt" };
+  const ofNull = await runBenchSweep({ ...sweep, attempts: nulls, agent: "null" });
+  const ofMini = await runBenchSweep({ ...sweep, attempts: minis, agent: { mini: "echo a > results/a.txt" } });
+  return [
+    { ...real, value: nulls / ofNull },
+    { ...mini, value: minis / ofMini },
+  ];
 }

@@ -6,10 +6,10 @@
  *     npm run bench -- attempts     those whose name has the word in it
  *     npm run -s bench -- --json    the JSON alone
  */
-import { cpus, totalmem } from "node:os";
+import { cpus, loadavg, totalmem } from "node:os";
 import Table from "cli-table3";
+import { measure as afterExit } from "./after-exit.ts";
 import { measure as attempts } from "./attempts.ts";
-import { measure as collect } from "./collect.ts";
 import { measure as interpreter } from "./interpreter.ts";
 import { measure as launch } from "./launch.ts";
 import type { Measure } from "./measure.ts";
@@ -20,7 +20,7 @@ const suites: Readonly<Record<string, () => Promise<Measure[]>>> = {
   startup,
   interpreter,
   tasks,
-  collect,
+  "after-exit": afterExit,
   launch,
   attempts,
 };
@@ -35,6 +35,8 @@ if (chosen.length === 0) {
   process.exit(2);
 }
 
+const started = new Date().toISOString();
+const loadBefore = loadavg()[0] ?? 0;
 const measured: (Measure & { suite: string })[] = [];
 for (const [suite, measure] of chosen) {
   process.stderr.write(`measuring ${suite} …\n`);
@@ -43,10 +45,21 @@ for (const [suite, measure] of chosen) {
 
 if (!json) {
   const table = new Table({ head: ["suite", "figure", "value", "unit", "target"], style: { head: [], border: [] } });
-  for (const { suite, name, value, unit, target } of measured) {
-    table.push([suite, name, Number(value.toPrecision(4)).toString(), unit, target ?? ""]);
+  for (const { suite, name, value, unit, target, reason } of measured) {
+    const figure = value === null ? (reason ?? "not measured") : Number(value.toPrecision(4)).toString();
+    table.push([suite, name, figure, value === null ? "" : unit, target ?? ""]);
   }
   process.stdout.write(`${table.toString()}\n`);
 }
-const machine = { node: process.version, cpus: cpus().length, cpu: cpus()[0]?.model ?? "", memory: totalmem() };
-process.stdout.write(`${JSON.stringify({ v: 1, machine, measured })}\n`);
+/** Others that use the machine at the same time make every figure worse: their number goes with it. */
+const machine = {
+  node: process.version,
+  cpus: cpus().length,
+  cpu: cpus()[0]?.model ?? "",
+  memory: totalmem(),
+  loadBefore,
+  loadAfter: loadavg()[0] ?? 0,
+};
+process.stdout.write(
+  `${JSON.stringify({ v: 1, started, seconds: Math.round(performance.now() / 1000), machine, measured })}\n`,
+);

@@ -38,6 +38,9 @@ export async function measure(): Promise<Measure[]> {
   try {
     if (found.bwrap) {
       measures.push(...(await rounded("bwrap", folder, await openBubblewrapLauncher({ ...options, bwrap: found }))));
+    } else {
+      const reason = `not measured: ${found.reason}`;
+      measures.push({ name: "an executor in bubblewrap", value: null, unit: "ms", target: null, reason });
     }
     measures.push(...(await rounded("none", folder, await openUnisolatedLauncher(options))));
   } finally {

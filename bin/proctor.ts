@@ -66,7 +66,11 @@ command(
 command(program, "status <sweep>", "how far a sweep is", () => import("./commands/status.ts"));
 command(program, "abort <sweep>", "stop a running sweep and all that it started", () => import("./commands/abort.ts"));
 command(program, "retry <sweep>", "run errors again, or judge them again", () => import("./commands/retry.ts"))
-  .option("--status <statuses>", "comma-separated: which errors", "infra_error,rate_limit,pre_exec_failed,unjudged")
+  .option(
+    "--status <statuses>",
+    "comma-separated: which errors",
+    "infra_error,rate_limit,pre_exec_failed,unjudged,cancelled,missing",
+  )
   .option("--unisolated", "let a real model work without a sandbox");
 command(
   program,

@@ -127,9 +127,14 @@ async function openNext(
     executor: null,
     expiresAt: new Date(deps.clock.now() + deps.leaseSeconds * 1000).toISOString(),
   };
-  if (await deps.scores.openTry(row, lease)) return launchResult(deps, line, lease, image);
-  await deps.scores.reserve(line.sweep, -usd);
-  return "lost_race";
+  let opened = false;
+  try {
+    opened = await deps.scores.openTry(row, lease);
+  } finally {
+    // From here on the lease holds the dollars; without one nobody would give them back.
+    if (!opened) await deps.scores.reserve(line.sweep, -usd);
+  }
+  return opened ? launchResult(deps, line, lease, image) : "lost_race";
 }
 
 /** Writes the row that says why, then refuses. */

@@ -1,8 +1,8 @@
 /** `proctor abort <sweep>`: stops a sweep and all that it started. */
 
-import { closedWithoutResult } from "../../lib/attempt/attempt-row.ts";
 import { RealClock } from "../../lib/platform/local/real-clock.ts";
 import { CommandError, type CommandResult } from "../command.ts";
+import { closeAbandoned } from "../sweeps/abandoned.ts";
 import { isAlive } from "../sweeps/controller.ts";
 import { findSweep } from "../sweeps/find-sweep.ts";
 
@@ -19,7 +19,9 @@ export default async function abort(args: string[], options: Record<string, unkn
     const giveUp = clock.now() + patienceMs;
     for (let alive = wasAlive; alive; ) {
       await clock.sleep(100);
-      alive = isAlive((await runs.scores.sweep(sweep))?.controller ?? null, clock.now());
+      const now = await runs.scores.sweep(sweep);
+      // A process that has started the sweep anew meanwhile was not told to stop.
+      alive = now?.generation === record.generation && isAlive(now.controller, clock.now());
       if (alive && clock.now() > giveUp) {
         throw new CommandError(
           3,
@@ -27,13 +29,8 @@ export default async function abort(args: string[], options: Record<string, unkn
         );
       }
     }
-    // Tries that a killed process left open have nobody else who would close them.
-    let closed = 0;
-    for await (const row of runs.scores.rows(sweep)) {
-      if (row.status !== "running") continue;
-      const why = "aborted: no process ran this try any more";
-      if (await runs.scores.closeTry(closedWithoutResult(row, "cancelled", why, clock.now()))) closed += 1;
-    }
+    const reason = "aborted: no process ran this try any more";
+    const closed = await closeAbandoned(runs, sweep, record.generation + 1, clock, { status: "cancelled", reason });
     const text =
       options.json === true
         ? JSON.stringify({ sweep, stoppedProcess: wasAlive, closedTries: closed })

@@ -9,20 +9,24 @@ import { runSweepFile } from "./run.ts";
 
 export default async function demo(_args: string[], options: Record<string, unknown>): Promise<CommandResult> {
   const started = new Date(new RealClock().now());
-  // A folder of its own for each demo, so that it always runs from the start.
-  const stamp = started.toISOString().replace(/[-:]|\..*$/g, "");
-  const runs = join(String(options.runs), `demo-${stamp}-${process.pid}`);
+  // A name of its own for each demo, so that it always runs from the start.
+  const name = `demo-${started
+    .toISOString()
+    .replace(/[-:]|\..*$/g, "")
+    .toLowerCase()}-${process.pid}`;
   const write = (text: string): void => void process.stderr.write(text);
   write("The models of this demo are scripted: files of turns. Their scores say nothing about any model.\n");
   const outcome = await runSweepFile(join(installationRoot(), "sweeps", "demo", "sweep.yaml"), {
-    runs,
+    runs: String(options.runs),
     unisolated: false,
     write,
+    name,
   });
   const { planned, valid, statuses, elapsedMs } = outcome;
   const exitCode = outcomeCode(outcome);
   if (options.json === true) return { exitCode, text: JSON.stringify({ planned, valid, statuses, elapsedMs }) };
-  const table = await report([outcome.sweep], { ...options, runs });
-  const where = `${valid} of ${planned} attempts valid in ${(elapsedMs / 1000).toFixed(1)} s. Everything is in ${runs}.`;
+  const table = await report([name], options);
+  const took = `${(elapsedMs / 1000).toFixed(1)} s`;
+  const where = `${valid} of ${planned} attempts valid in ${took}. The sweep is ${name} in ${String(options.runs)}/.`;
   return { exitCode, text: `${table.text}\n\n${where}` };
 }

@@ -1,13 +1,19 @@
 /** `proctor retry <sweep>`: errors run again in a new try; what is unjudged is judged again from stored evidence. */
 import { errorStatus, reportStatus } from "../../lib/attempt/vocabulary.ts";
+import { RealClock } from "../../lib/platform/local/real-clock.ts";
+import type { SweepRecord } from "../../lib/platform/ports.ts";
+import type { ScoreRow } from "../../lib/results/score-row.ts";
+import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
+import { remaining } from "../../lib/sweep/resume.ts";
 import { nearest } from "../../lib/tasks/problem.ts";
 import { CommandError, type CommandResult } from "../command.ts";
 import { sweepSockets } from "../engine/sockets.ts";
 import { findSweep } from "../sweeps/find-sweep.ts";
-import { runGeneration } from "../sweeps/generation.ts";
+import { allRows, refuseSecondController, runGeneration } from "../sweeps/generation.ts";
 import { chooseLauncher } from "../sweeps/local-launcher.ts";
 import { localPorts } from "../sweeps/local-ports.ts";
 import { outcomeCode, outcomeOf, outcomeText } from "../sweeps/outcome.ts";
+import { refuseWhatFails } from "../sweeps/refusals.ts";
 import { latestGeneration } from "../sweeps/stored.ts";
 
 export default async function retry(args: string[], options: Record<string, unknown>): Promise<CommandResult> {
@@ -18,17 +24,23 @@ export default async function retry(args: string[], options: Record<string, unkn
   );
   const { runs, record } = await findSweep(String(args[0]), String(options.runs));
   try {
+    refuseSecondController(record, new RealClock().now());
     const { sweep, planned } = await latestGeneration(runs.objects, record);
+    const rows = await allRows(runs.scores, record.sweep);
+    const todo = remaining(planned, rows, record.generation + 1, only);
+    if (todo.run.length + todo.judge.length === 0) return nothingToRetry(record, planned, rows, only, options);
+    refuseWhatFails(record.sweep, planned);
     const result = await runGeneration({
       ...localPorts(),
       runs,
-      sockets: sweepSockets(runs.objectsRoot, record.sweep),
+      sockets: sweepSockets(String(options.runs), record.sweep),
       launcher: await chooseLauncher(planned, options.unisolated === true),
       sweep: record.sweep,
       digest: sweep.digest,
       fixed: sweep.fixed,
       capUsd: sweep.capUsd,
       lanes: sweep.lanes,
+      concurrency: sweep.concurrency,
       planned,
       only,
       write: (text) => process.stderr.write(text),
@@ -39,6 +51,25 @@ export default async function retry(args: string[], options: Record<string, unkn
   } finally {
     await runs.close();
   }
+}
+
+/** No generation is started for nothing. */
+function nothingToRetry(
+  { sweep, generation }: SweepRecord,
+  planned: readonly ManifestLine[],
+  rows: ScoreRow[],
+  only: ReadonlySet<string>,
+  options: Record<string, unknown>,
+): CommandResult {
+  const outcome = outcomeOf(sweep, planned, { generation, planned: planned.length, rows, stopped: null, elapsedMs: 0 });
+  const exitCode = outcomeCode(outcome);
+  if (options.json === true) return { exitCode, text: JSON.stringify(outcome) };
+  const there = Object.entries(outcome.statuses).map(([status, count]) => `${status} ${count}`);
+  const others = exitCode === 0 ? "" : "; `proctor run` with its sweep file takes up all that have no valid row";
+  return {
+    exitCode,
+    text: `nothing to retry: no attempt of ${sweep} is ${[...only].join(" or ")} (there are ${there.join(", ")})${others}`,
+  };
 }
 
 function statusOf(name: string): (typeof errorStatus.options)[number] {

@@ -1,12 +1,13 @@
 /** `proctor run <sweep.yaml>`: runs a sweep, or goes on with it. */
 import { adapters } from "../../lib/agents/registry.ts";
+import type { HistoryEvent } from "../../lib/platform/local/interpreter/interpreter.ts";
 import { openRuns, type Runs } from "../../lib/platform/local/open-runs.ts";
 import { parseChecks } from "../../lib/roles/checks/schema.ts";
 import { expandSweep } from "../../lib/sweep/expand.ts";
 import { fixedProblems } from "../../lib/sweep/fixed.ts";
 import { type LoadedSweep, loadSweep, sweepOf } from "../../lib/sweep/load-sweep.ts";
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
-import { type Problem, ProblemsError, problemLine } from "../../lib/tasks/problem.ts";
+import { problemLine } from "../../lib/tasks/problem.ts";
 import { publish } from "../../lib/tasks/publish.ts";
 import type { CommandResult } from "../command.ts";
 import { sweepSockets } from "../engine/sockets.ts";
@@ -14,6 +15,7 @@ import { runGeneration } from "../sweeps/generation.ts";
 import { type ChosenLauncher, chooseLauncher } from "../sweeps/local-launcher.ts";
 import { localPorts } from "../sweeps/local-ports.ts";
 import { outcomeCode, outcomeOf, outcomeText, type SweepOutcome } from "../sweeps/outcome.ts";
+import { refuseOnErrors, refuseWhatFails } from "../sweeps/refusals.ts";
 
 export default async function run(args: string[], options: Record<string, unknown>): Promise<CommandResult> {
   const file = String(args[0]);
@@ -26,27 +28,36 @@ export default async function run(args: string[], options: Record<string, unknow
   return { exitCode: outcomeCode(outcome), text };
 }
 
-/**
- * @param options `launcher`: how executors are kept apart; what this machine can do, unless given
- * @throws ProblemsError with everything that is wrong with the call, before anything is started or written
- */
-export async function runSweepFile(
-  file: string,
-  options: { runs: string; unisolated: boolean; write(text: string): void; launcher?: ChosenLauncher },
-): Promise<SweepOutcome> {
-  const name = sweepOf(file).name;
+export interface SweepRun {
+  runs: string;
+  unisolated: boolean;
+  write(text: string): void;
+  /** How executors are kept apart; what this machine can do, unless given. */
+  launcher?: ChosenLauncher;
+  /** The sweep's name; the file's, unless given. */
+  name?: string;
+  /** Every event of every execution, for measurements. */
+  onEvent?(event: HistoryEvent): void;
+}
+
+/** @throws ProblemsError with everything that is wrong with the call, before anything is started or written */
+export async function runSweepFile(file: string, options: SweepRun): Promise<SweepOutcome> {
+  const name = options.name ?? sweepOf(file).name;
+  const sockets = sweepSockets(options.runs, name);
+  const loaded = await loadSweep(file, { agents: adapters, socket: sockets.models, env: process.env, parseChecks });
+  for (const warning of loaded.warnings) options.write(`${problemLine(warning)}\n`);
+  const expansion = expandSweep({ ...loaded.plan, sweep: { ...loaded.plan.sweep, name } }, 1);
+  // Both sides of an executor are started by this machine's launcher, whatever the network.
+  const planned = expansion.lanes
+    .flatMap((lane) => lane.lines)
+    .map((line): ManifestLine => ({ ...line, placement: "one" }));
+  refuseWhatFails(file, planned);
+  const launcher = options.launcher ?? (await chooseLauncher(planned, options.unisolated));
+
   const runs = openRuns(options.runs, "operator");
   try {
-    const sockets = sweepSockets(runs.objectsRoot, name);
-    const loaded = await loadSweep(file, { agents: adapters, socket: sockets.models, env: process.env, parseChecks });
-    for (const warning of loaded.warnings) options.write(`${problemLine(warning)}\n`);
-    const expansion = expandSweep(loaded.plan, 1);
-    // Both sides of an executor are started by this machine's launcher, whatever the network.
-    const planned = expansion.lanes
-      .flatMap((lane) => lane.lines)
-      .map((line): ManifestLine => ({ ...line, placement: "one" }));
-    await refuse(file, loaded, expansion.fixed, planned, runs);
-    const launcher = options.launcher ?? (await chooseLauncher(planned, options.unisolated));
+    const record = await runs.scores.sweep(name);
+    if (record) refuseOnErrors(fixedProblems(file, record.fixed, expansion.fixed));
     await publishAll(loaded, runs, options.write);
     const result = await runGeneration({
       ...localPorts(),
@@ -58,57 +69,15 @@ export async function runSweepFile(
       fixed: expansion.fixed,
       capUsd: loaded.plan.sweep.limits.usd ?? null,
       lanes: expansion.lanes,
+      concurrency: loaded.plan.sweep.limits.concurrency,
       planned,
       write: options.write,
+      ...(options.onEvent === undefined ? {} : { onEvent: options.onEvent }),
     });
     return outcomeOf(name, planned, result);
   } finally {
     await runs.close();
   }
-}
-
-/** What can be seen to fail: a sweep that changed under its name, keys that are not there. */
-async function refuse(
-  file: string,
-  loaded: LoadedSweep,
-  fixed: string,
-  planned: readonly ManifestLine[],
-  runs: Runs,
-): Promise<void> {
-  const problems: Problem[] = [];
-  const record = await runs.scores.sweep(loaded.plan.sweep.name);
-  if (record) problems.push(...fixedProblems(file, record.fixed, fixed));
-  const missing = new Set<string>();
-  for (const line of planned) {
-    for (const role of [line.model, roleModel(line.supervisor), roleModel(line.userSimulator)]) {
-      if (role === null || role.api === "scripted") continue;
-      if (role.keyName !== null && !process.env[role.keyName]) missing.add(role.keyName);
-      if (role.api !== "chat") {
-        problems.push({
-          file,
-          field: "models",
-          severity: "error",
-          found: `${role.name} of ${role.provider} with the api \`${role.api}\``,
-          expected: "the api `chat` (or `scripted`): this version speaks no other",
-        });
-      }
-    }
-  }
-  for (const key of missing) {
-    problems.push({
-      file,
-      field: "models",
-      severity: "error",
-      found: `no value of ${key}`,
-      expected: `the provider's key in the environment variable ${key}`,
-    });
-  }
-  const unique = [...new Map(problems.map((problem) => [problemLine(problem), problem])).values()];
-  if (unique.some((problem) => problem.severity === "error")) throw new ProblemsError(unique);
-}
-
-function roleModel(role: ManifestLine["supervisor"] | ManifestLine["userSimulator"]): ManifestLine["model"] | null {
-  return role.kind === "model" ? role.model : null;
 }
 
 async function publishAll(loaded: LoadedSweep, runs: Runs, write: (text: string) => void): Promise<void> {

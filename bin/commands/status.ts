@@ -4,22 +4,23 @@ import { RealClock } from "../../lib/platform/local/real-clock.ts";
 import type { CommandResult } from "../command.ts";
 import { isAlive } from "../sweeps/controller.ts";
 import { findSweep } from "../sweeps/find-sweep.ts";
-import { countStatuses } from "../sweeps/generation.ts";
+import { allRows, countStatuses } from "../sweeps/generation.ts";
 import { latestGeneration } from "../sweeps/stored.ts";
 
 export default async function status(args: string[], options: Record<string, unknown>): Promise<CommandResult> {
   const { runs, record } = await findSweep(String(args[0]), String(options.runs));
   try {
-    const { planned } = await latestGeneration(runs.objects, record);
-    const rows = [];
-    for await (const row of runs.scores.rows(record.sweep)) rows.push(row);
+    const rows = await allRows(runs.scores, record.sweep);
     const controller = isAlive(record.controller, new RealClock().now()) ? record.controller : null;
+    // A first generation that has just started has not stored its plan yet: then all of it is pending.
+    const starting = controller !== null && record.generation === 1 && rows.length === 0;
+    const planned = starting ? [] : (await latestGeneration(runs.objects, record)).planned;
     const running = rows.filter((row) => row.status === "running" && row.generation === record.generation).length;
-    const statuses = countStatuses(planned, rows, controller !== null);
+    const statuses = starting ? { pending: record.planned } : countStatuses(planned, rows, controller !== null);
     const result = {
       sweep: record.sweep,
       generation: record.generation,
-      planned: planned.length,
+      planned: starting ? record.planned : planned.length,
       statuses,
       running: controller === null ? 0 : running,
       usd: { spent: record.spentUsd, reserved: record.reservedUsd, cap: record.capUsd },

@@ -1,5 +1,6 @@
 /** What the commands on task packages share: a folder loaded and timed, and their answer as JSON. */
 import { existsSync } from "node:fs";
+import { parseChecks } from "../../lib/roles/checks/schema.ts";
 import { type LoadedFolder, loadPackages } from "../../lib/tasks/load.ts";
 import { problemJson } from "../../lib/tasks/problem.ts";
 import { CommandError } from "../command.ts";
@@ -13,7 +14,7 @@ export interface TimedFolder {
 export function loadFolder(folder: string | undefined): TimedFolder {
   if (folder === undefined) throw new CommandError(2, "which folder? Name one with tasks/ and injection/ in it.");
   const started = performance.now();
-  const loaded = loadPackages(folder, { env: process.env });
+  const loaded = loadPackages(folder, { env: process.env, parseChecks });
   const elapsedMs = Math.round(performance.now() - started);
   if (loaded === null || loaded.found === 0) {
     const found = existsSync(folder) ? "no task packages in it" : "no such folder";

@@ -34,7 +34,9 @@ import {
 } from "../../lib/platform/ports.ts";
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
 import { type Functions, functionNames, localFunctions } from "./functions.ts";
+import { Launches } from "./launches.ts";
 import { mapResults } from "./map-results.ts";
+import { Slots } from "./slots.ts";
 import type { SweepSockets } from "./sockets.ts";
 
 export interface EngineOptions {
@@ -43,10 +45,12 @@ export interface EngineOptions {
   clock: Clock;
   random: Random;
   secrets: Secrets;
+  /** Attempts at the same time, over all lanes. */
+  concurrency: number;
   /** Opens the launcher, once the socket for its runners' answers is there. */
   openLauncher(at: { objects: string; tokens: string; secrets: Secrets }): Promise<Launcher>;
-  /** The attempt of this execution is over: its row stands. */
-  onAttemptEnded?(line: ManifestLine): void;
+  /** The attempt of this execution is over: its row stands. `settled` and `close` wait for what it does. */
+  onAttemptEnded?(line: ManifestLine): Promise<void>;
   /** Every event of every execution, for measurements. */
   onEvent?(event: HistoryEvent): void;
 }
@@ -70,22 +74,31 @@ export class Engine {
   readonly #closers: (() => Promise<void>)[];
   readonly #afterwards = new Set<Promise<unknown>>();
   readonly #options: EngineOptions;
+  readonly #slots: Slots;
   #draining = false;
 
   private constructor(
     options: EngineOptions,
-    parts: { launcher: Launcher; functions: Functions; workflow: StatesInterpreter; closers: (() => Promise<void>)[] },
+    parts: {
+      launcher: Launcher;
+      functions: Functions;
+      workflow: StatesInterpreter;
+      slots: Slots;
+      closers: (() => Promise<void>)[];
+    },
   ) {
     this.#options = options;
     this.launcher = parts.launcher;
     this.functions = parts.functions;
     this.workflow = parts.workflow;
+    this.#slots = parts.slots;
     this.#closers = parts.closers;
   }
 
   static async open(options: EngineOptions): Promise<Engine> {
     const { runs, sockets, clock, random, secrets } = options;
     const closers: (() => Promise<void>)[] = [];
+    const slots = new Slots(options.concurrency);
     try {
       const models: ModelClient & { close(): Promise<void> } = createModelClient({ secrets, clock });
       closers.push(() => models.close());
@@ -106,11 +119,7 @@ export class Engine {
       const launcher = await options.openLauncher({ objects: runs.objectsRoot, tokens: sockets.tokens, secrets });
       closers.push(() => launcher.close());
 
-      const stopExecutors = async (_startedBy: string, executor: string | null, reason: string): Promise<number> => {
-        if (executor === null || executor === "none") return 0;
-        await launcher.stop(executor, reason);
-        return 1;
-      };
+      const launches = new Launches(launcher);
       const functions = localFunctions({
         runs,
         clock,
@@ -120,7 +129,7 @@ export class Engine {
         checks,
         tokens,
         tokensSocket: sockets.tokens,
-        stopExecutors,
+        stopExecutors: (startedBy, _executor, reason) => launches.stopAll(startedBy, reason),
       });
       const workflow = new StatesInterpreter({
         definitions: Object.entries(machineDefinitions).map(([name, definition]) => ({
@@ -129,15 +138,18 @@ export class Engine {
           definition,
         })),
         placeholders: { ...functionNames, ...localNames, TaskDefinitions: taskDefinitions() },
-        resources: resourcesOf(functions, launcher, runs),
+        resources: resourcesOf(functions, launcher, launches, runs),
         clock,
         random,
         onEvent: (event) => late.engine?.see(event),
-        admit: (machine) => !(machine === "attempt" && late.engine?.isDraining === true),
+        admit: async (machine, signal) => (machine === "attempt" ? slots.take(signal) : () => undefined),
       });
-      const engine = new Engine(options, { launcher, functions, workflow, closers });
+      const engine = new Engine(options, { launcher, functions, workflow, slots, closers });
       late.engine = engine;
-      launcher.onStopped((stopped) => engine.after(functions.taskStopped(taskStopped(stopped))));
+      launcher.onStopped((stopped) => {
+        launches.forget(stopped.startedBy, stopped.id);
+        engine.after(functions.taskStopped(taskStopped(stopped)));
+      });
       return engine;
     } catch (error) {
       for (const close of closers.reverse()) await close().catch(() => undefined);
@@ -152,11 +164,12 @@ export class Engine {
   /** Starts no further attempt; those that run go on to their end. */
   drain(): void {
     this.#draining = true;
+    this.#slots.close();
   }
 
   /** Ends everything that runs: rows become `cancelled`, executors are stopped. */
   async cancel(why: string): Promise<void> {
-    this.#draining = true;
+    this.drain();
     await this.workflow.close("Proctor.Cancelled", why);
   }
 
@@ -213,7 +226,7 @@ function taskDefinitions(): string {
   return adapters.map((agent) => `${agent.name}=local`).join(" ");
 }
 
-function resourcesOf(functions: Functions, launcher: Launcher, runs: Runs): Resources {
+function resourcesOf(functions: Functions, launcher: Launcher, launches: Launches, runs: Runs): Resources {
   const store = runs.as({ role: "state-machine" }).objects;
   const known: Readonly<Record<string, (event: unknown) => Promise<unknown>>> = functions.byName;
   return {
@@ -225,7 +238,7 @@ function resourcesOf(functions: Functions, launcher: Launcher, runs: Runs): Reso
     async runTask(request) {
       try {
         const { StartedBy } = runTaskRequest.parse(request);
-        return launchedAnswer(await launcher.launch(launchSpecOf(request)), StartedBy);
+        return launchedAnswer(await launches.launch(launchSpecOf(request)), StartedBy);
       } catch (error) {
         if (!(error instanceof LaunchError)) throw error;
         const failure = launchFailure(error);

@@ -1,8 +1,8 @@
 /** Where this machine's Unix sockets stand: a short path, the same each time, that nobody else can enter. */
 import { createHash } from "node:crypto";
-import { lstatSync, mkdirSync } from "node:fs";
+import { lstatSync, mkdirSync, realpathSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { CommandError } from "../command.ts";
 
 /** Longest path of a Unix socket that every system takes, in bytes. */
@@ -28,10 +28,24 @@ export function sweepSockets(runsFolder: string, sweep: string): SweepSockets {
   if (!found.isDirectory() || found.uid !== user || (found.mode & 0o077) !== 0) {
     throw new CommandError(3, `${folder} is not a folder of yours alone; remove it, or set TMPDIR to another place`);
   }
-  const name = createHash("sha256").update(`${runsFolder}\0${sweep}`).digest("hex").slice(0, 16);
+  const name = createHash("sha256")
+    .update(`${realPath(runsFolder)}\0${sweep}`)
+    .digest("hex")
+    .slice(0, 16);
   const sockets = { tokens: join(folder, `${name}.tokens`), models: join(folder, `${name}.models`) };
   if (Buffer.byteLength(sockets.tokens) > longestPath) {
     throw new CommandError(3, `${folder} is too long a path for sockets; set TMPDIR to a shorter one`);
   }
   return sockets;
+}
+
+/** The same path for the same folder, before it is made too, and whatever links lead to it. */
+function realPath(path: string): string {
+  const absolute = resolve(path);
+  try {
+    return realpathSync.native(absolute);
+  } catch {
+    const above = dirname(absolute);
+    return above === absolute ? absolute : join(realPath(above), basename(absolute));
+  }
 }

@@ -19,6 +19,8 @@ export function isAlive(controller: SweepRecord["controller"], now: number): boo
   if (controller === null) return false;
   if (now - Date.parse(controller.heartbeatAt) > silenceMs) return false;
   if (controller.host !== hostname()) return true;
+  // Started again in its container, a process may have the number that its killed predecessor had.
+  if (controller.pid === process.pid) return Date.parse(controller.startedAt) >= now - process.uptime() * 1000;
   try {
     process.kill(controller.pid, 0);
     return true;

@@ -4,20 +4,22 @@
  */
 import type { ReportStatus } from "../../lib/attempt/vocabulary.ts";
 import { manifestKey } from "../../lib/firewall/keys.ts";
+import type { HistoryEvent } from "../../lib/platform/local/interpreter/interpreter.ts";
 import type { Runs } from "../../lib/platform/local/open-runs.ts";
-import type { Clock, Random, Secrets, SweepRecord } from "../../lib/platform/ports.ts";
+import type { Clock, Random, ScoreTable, Secrets, SweepRecord } from "../../lib/platform/ports.ts";
 import type { ScoreRow } from "../../lib/results/score-row.ts";
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
-import { remaining, rowsByAttempt, standingRow } from "../../lib/sweep/resume.ts";
+import { type Remaining, remaining, rowsByAttempt, standingRow } from "../../lib/sweep/resume.ts";
 import { CommandError } from "../command.ts";
 import { Engine } from "../engine/engine.ts";
 import type { SweepSockets } from "../engine/sockets.ts";
+import { closeAbandoned } from "./abandoned.ts";
 import { isAlive, ownController } from "./controller.ts";
-import { interruptible } from "./interrupts.ts";
+import { type Interrupts, interruptible } from "./interrupts.ts";
 import { judgeAgain } from "./judge-again.ts";
 import type { ChosenLauncher } from "./local-launcher.ts";
 import { type Progress, plainProgress } from "./progress.ts";
-import { storeGeneration } from "./stored.ts";
+import { storePlan, storeShards } from "./stored.ts";
 
 export interface GenerationRequest {
   runs: Runs;
@@ -31,11 +33,15 @@ export interface GenerationRequest {
   fixed: string;
   capUsd: number | null;
   lanes: readonly { lane: string; model: string; concurrency: number }[];
+  /** Attempts at the same time, over all lanes. */
+  concurrency: number;
   /** Every attempt of the sweep, finished ones too. */
   planned: readonly ManifestLine[];
   /** Only attempts of these statuses are taken up; without it all that have no valid row. */
   only?: ReadonlySet<ReportStatus>;
   write(text: string): void;
+  /** Every event of every execution, for measurements. */
+  onEvent?(event: HistoryEvent): void;
 }
 
 export interface GenerationResult {
@@ -47,96 +53,111 @@ export interface GenerationResult {
   elapsedMs: number;
 }
 
-/** @throws CommandError when another process runs the sweep */
+/** @throws CommandError when another process runs the sweep, or when it was stopped before it began */
 export async function runGeneration(request: GenerationRequest): Promise<GenerationResult> {
   const { runs, clock, sweep } = request;
   const started = clock.now();
   const record = await runs.scores.sweep(sweep);
   refuseSecondController(record, clock.now());
   const generation = (record?.generation ?? 0) + 1;
-  const claimed = await runs.scores.startGeneration(record?.generation ?? 0, {
-    sweep,
-    generation,
-    digest: request.digest,
-    fixed: request.fixed,
-    capUsd: request.capUsd,
-    planned: request.planned.length,
-    controller: ownController(clock.now(), started),
-  });
-  if (!claimed) throw new CommandError(2, `another process has just started the sweep ${sweep}`);
-
+  const progress = plainProgress(request.write, () => clock.now());
+  const interrupts = interruptible(progress);
   try {
-    const stopped = await execute(request, generation, started);
-    const rows = await all(runs.scores.rows(sweep));
-    return { generation, planned: request.planned.length, rows, stopped, elapsedMs: clock.now() - started };
+    const claimed = await runs.scores.startGeneration(record?.generation ?? 0, {
+      sweep,
+      generation,
+      digest: request.digest,
+      fixed: request.fixed,
+      capUsd: request.capUsd,
+      planned: request.planned.length,
+      controller: ownController(clock.now(), started),
+    });
+    if (!claimed) throw new CommandError(2, `another process has just started the sweep ${sweep}`);
+    try {
+      await execute(request, generation, { started, progress, interrupts });
+    } finally {
+      await runs.scores.heartbeat(sweep, null, generation);
+    }
   } finally {
-    const now = await runs.scores.sweep(sweep);
-    if (now?.generation === generation) await runs.scores.heartbeat(sweep, null);
+    interrupts.end();
   }
+  const rows = await allRows(runs.scores, sweep);
+  const stopped = interrupts.stopped();
+  return { generation, planned: request.planned.length, rows, stopped, elapsedMs: clock.now() - started };
 }
 
 async function execute(
   request: GenerationRequest,
   generation: number,
-  started: number,
-): Promise<GenerationResult["stopped"]> {
+  { started, progress, interrupts }: { started: number; progress: Progress; interrupts: Interrupts },
+): Promise<void> {
   const { runs, clock, sweep } = request;
-  const todo = remaining(request.planned, await all(runs.scores.rows(sweep)), generation, request.only);
-  const progress = plainProgress(todo.run.length + todo.judge.length, request.write);
-  if (request.launcher.warning !== null) progress.say(request.launcher.warning);
-  progress.say(
-    `sweep ${sweep}, generation ${generation}: ${request.planned.length} attempts planned, ${todo.settled} settled, ` +
-      `${todo.run.length} to run, ${todo.judge.length} to judge again`,
+  await closeAbandoned(runs, sweep, generation, clock);
+  const todo = remaining(request.planned, await allRows(runs.scores, sweep), generation, request.only);
+  // Stored first: whatever stops this process from here on, the sweep can be looked at and gone on with.
+  await storePlan(
+    runs.objects,
+    {
+      v: 1,
+      sweep,
+      generation,
+      digest: request.digest,
+      fixed: request.fixed,
+      capUsd: request.capUsd,
+      concurrency: request.concurrency,
+      lanes: request.lanes.map(({ lane, model, concurrency }) => ({ lane, model, concurrency })),
+      planned: request.planned.length,
+    },
+    request.planned.map((line) => ({ ...line, generation })),
   );
+  const work = todo.run.length + todo.judge.length;
+  progress.begin(work);
+  if (request.launcher.warning !== null) progress.say(request.launcher.warning);
+  progress.say(startText(sweep, generation, request, todo));
   const engine = await Engine.open({
     ...request,
     openLauncher: request.launcher.open,
-    onAttemptEnded: (line) => void reportEnd(request, line, progress),
+    onAttemptEnded: (line) => reportEnd(request, line, progress),
   });
-  const interrupts = interruptible(engine, progress, {
+  interrupts.attach(engine, {
     clock,
     alive: async () => {
-      await runs.scores.heartbeat(sweep, ownController(clock.now(), started));
-      const now = await runs.scores.sweep(sweep);
-      if (now?.generation !== generation) return "another process has taken the sweep over";
-      return now.abortRequested ? "the sweep was aborted" : null;
+      progress.beat(engine.running.size);
+      const ours = await runs.scores.heartbeat(sweep, ownController(clock.now(), started), generation);
+      if (!ours) return "another process has taken the sweep over";
+      return (await runs.scores.sweep(sweep))?.abortRequested ? "the sweep was aborted" : null;
     },
   });
   try {
-    const again = await judgeAgain(engine, todo.judge, { runs, progress, concurrency: totalConcurrency(request) });
+    const again = await judgeAgain(engine, todo.judge, { runs, progress, concurrency: request.concurrency });
     const lines = [...todo.run, ...again];
     const lanes = request.lanes
       .map((lane) => ({ ...lane, lines: lines.filter((line) => line.model.name === lane.model) }))
       .filter((lane) => lane.lines.length > 0);
-    await storeGeneration(
-      runs.objects,
-      {
-        v: 1,
-        sweep,
-        generation,
-        digest: request.digest,
-        fixed: request.fixed,
-        capUsd: request.capUsd,
-        lanes: request.lanes.map(({ lane, model, concurrency }) => ({ lane, model, concurrency })),
-        planned: request.planned.length,
-      },
-      request.planned.map((line) => ({ ...line, generation })),
-      new Map(lanes.map(({ lane, lines: shard }) => [lane, shard])),
-    );
-    if (lanes.length > 0 && !engine.isDraining) {
-      const input = { v: 1, sweep, generation, lanes: lanes.map((lane) => laneInput(sweep, generation, lane)) };
-      const ended = await engine.execute("sweep", `sweep-g${String(generation).padStart(2, "0")}`, input);
-      if (ended.status === "FAILED" || ended.status === "TIMED_OUT") {
-        throw new CommandError(3, `the sweep's execution ended: ${ended.error}: ${ended.cause}`);
-      }
-    } else {
+    if (lanes.length === 0 || engine.isDraining) {
       await engine.functions.byName.compact({ v: 1, sweep, generation });
+      return;
     }
-    return interrupts.stopped();
+    await storeShards(runs.objects, sweep, generation, new Map(lanes.map(({ lane, lines: shard }) => [lane, shard])));
+    const input = { v: 1, sweep, generation, lanes: lanes.map((lane) => laneInput(sweep, generation, lane)) };
+    const ended = await engine.execute("sweep", `sweep-g${String(generation).padStart(2, "0")}`, input);
+    if (ended.status === "FAILED" || ended.status === "TIMED_OUT") {
+      throw new CommandError(3, `the sweep's execution ended: ${ended.error}: ${ended.cause}`);
+    }
   } finally {
     interrupts.end();
     await engine.close();
   }
+}
+
+function startText(sweep: string, generation: number, request: GenerationRequest, todo: Remaining): string {
+  const parts = [`${todo.run.length} to run`];
+  if (todo.judge.length > 0) parts.push(`${todo.judge.length} to judge again`);
+  if (todo.settled > 0) {
+    parts.push(`${todo.settled} ${request.only === undefined ? "with a valid row" : "left as they are"}`);
+  }
+  const planned = request.planned.length;
+  return `sweep ${sweep}, generation ${generation}: ${planned} ${planned === 1 ? "attempt" : "attempts"} planned: ${parts.join(", ")}`;
 }
 
 const laneInput = (
@@ -149,10 +170,8 @@ const laneInput = (
   concurrency,
 });
 
-const totalConcurrency = (request: GenerationRequest): number =>
-  request.lanes.reduce((sum, lane) => sum + lane.concurrency, 0);
-
-function refuseSecondController(record: SweepRecord | null, now: number): void {
+/** @throws CommandError while another process runs the sweep */
+export function refuseSecondController(record: SweepRecord | null, now: number): void {
   if (record?.controller && isAlive(record.controller, now)) {
     const { pid, host } = record.controller;
     throw new CommandError(
@@ -168,10 +187,10 @@ async function reportEnd(request: GenerationRequest, line: ManifestLine, progres
   progress.ended(standingRow(tries));
 }
 
-async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const found: T[] = [];
-  for await (const item of items) found.push(item);
-  return found;
+export async function allRows(scores: Pick<ScoreTable, "rows">, sweep: string): Promise<ScoreRow[]> {
+  const rows: ScoreRow[] = [];
+  for await (const row of scores.rows(sweep)) rows.push(row);
+  return rows;
 }
 
 /** Statuses of every planned attempt, as a report counts them. */

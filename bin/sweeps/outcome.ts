@@ -1,4 +1,5 @@
 /** What `run`, `retry` and `demo` print at the end, and their exit code. */
+import { validStatus } from "../../lib/attempt/vocabulary.ts";
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
 import type { CommandResult } from "../command.ts";
 import { countStatuses, type GenerationResult } from "./generation.ts";
@@ -19,10 +20,7 @@ export interface SweepOutcome {
 
 export function outcomeOf(sweep: string, planned: readonly ManifestLine[], result: GenerationResult): SweepOutcome {
   const statuses = countStatuses(planned, result.rows, false);
-  const valid = (["pass", "budget_exhausted", "fail", "global_timeout", "executor_incomplete"] as const).reduce(
-    (sum, status) => sum + (statuses[status] ?? 0),
-    0,
-  );
+  const valid = validStatus.options.reduce((sum, status) => sum + (statuses[status] ?? 0), 0);
   const usd = { executor: 0, supervisor: 0, simulator: 0 };
   for (const row of result.rows) {
     usd.executor += row.usd.executor;

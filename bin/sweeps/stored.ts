@@ -10,17 +10,24 @@ import { CommandError } from "../command.ts";
 const jsonl = (lines: readonly ManifestLine[]): Readable =>
   Readable.from(lines.map((line) => `${JSON.stringify(line)}\n`));
 
-/** Writes plan and shards of a generation, and sweep.json last: a generation without it did not start. */
-export async function storeGeneration(
+/** Writes the plan of a generation, and sweep.json last: a generation without it did not start. */
+export async function storePlan(
   store: ObjectStore,
   sweep: StoredSweep,
   planned: readonly ManifestLine[],
-  shards: ReadonlyMap<string, readonly ManifestLine[]>,
 ): Promise<void> {
   await store.create(planKey(sweep.sweep, sweep.generation), jsonl(planned));
-  for (const [lane, lines] of shards)
-    await store.create(manifestKey(sweep.sweep, sweep.generation, lane), jsonl(lines));
   await store.create(sweepFileKey(sweep.sweep, sweep.generation), `${JSON.stringify(sweep, null, 1)}\n`);
+}
+
+/** What each lane of a generation runs. */
+export async function storeShards(
+  store: ObjectStore,
+  sweep: string,
+  generation: number,
+  shards: ReadonlyMap<string, readonly ManifestLine[]>,
+): Promise<void> {
+  for (const [lane, lines] of shards) await store.create(manifestKey(sweep, generation, lane), jsonl(lines));
 }
 
 /** The latest generation that started, with every attempt that it planned. */

@@ -14,7 +14,7 @@ import type { RecordEvent } from "./functions.ts";
 import { nextStepOf } from "./next-step.ts";
 import { promote, statusOf } from "./outcome.ts";
 import { signalsOfTurn, timedOut } from "./stop-signals.ts";
-import type { UsageLine } from "./usage.ts";
+import { addUsage, noUsage, type Usage, type UsageLine } from "./usage.ts";
 import { type ErrorStatus, type Isolation, isValidStatus, type ModelRole, type ValidStatus } from "./vocabulary.ts";
 
 export interface TryFacts {
@@ -68,7 +68,7 @@ export function attemptRow(facts: TryFacts): ScoreRow {
     wall_seconds: rejudged
       ? stored.wall_seconds
       : Math.max(0, roundTo(3, (facts.now - Date.parse(stored.started)) / 1000)),
-    ...spent(facts.usage, reports),
+    ...spent(facts.usage, reports, decisions),
     isolation: last?.isolation ?? stored.isolation,
     digests: {
       ...stored.digests,
@@ -140,6 +140,28 @@ export function closedWithoutResult(
 ): ScoreRow {
   const wall = Math.max(0, roundTo(3, (now - Date.parse(stored.started)) / 1000));
   return { ...stored, status, ended: new Date(now).toISOString(), wall_seconds: wall, reason };
+}
+
+/** The same for a try that had worked before its end: what its whole turns cost is kept. */
+export function closedWithoutVerdict(
+  stored: ScoreRow,
+  status: Exclude<ErrorStatus, "missing">,
+  reason: string,
+  found: Pick<TryFacts, "reports" | "decisions" | "followUps" | "usage">,
+  now: number,
+): ScoreRow {
+  const { reports, decisions, followUps, usage } = found;
+  return {
+    ...closedWithoutResult(stored, status, reason, now),
+    turns: reports.length,
+    followups: followUps.length,
+    executor_seconds: roundTo(
+      3,
+      sumOf(reports, (report) => report.executorSeconds),
+    ),
+    ...spent(usage, reports, decisions),
+    isolation: reports.at(-1)?.isolation ?? stored.isolation,
+  };
 }
 
 /** A valid status always comes with a score, an error never. */
@@ -236,14 +258,27 @@ const whyText: Record<StopWhy, string> = {
   followups_used: "follow-ups used up",
 };
 
-/** Usage lines are the record; the report of a turn stands in where a turn's lines are lost. */
-function spent(lines: readonly UsageLine[], reports: readonly TurnReport[]): Pick<ScoreRow, "tokens" | "usd"> {
+/**
+ * What each role used. A turn is counted by its usage lines, and once more as a whole: an executor's in its report, a
+ * supervisor's in its decision. Lines can be lost, and usage.jsonl, written once, can end with a judging that came to
+ * nothing and was begun anew; neither account ever holds more than was used, so the larger one counts.
+ */
+function spent(
+  lines: readonly UsageLine[],
+  reports: readonly TurnReport[],
+  decisions: readonly Decision[],
+): Pick<ScoreRow, "tokens" | "usd"> {
+  const wholes = { executor: reports, supervisor: decisions, simulator: [] } satisfies Record<ModelRole, unknown>;
   const of = (role: ModelRole): { tokens: ScoreRow["tokens"][ModelRole]; usd: number } => {
-    const own = lines.filter((line) => line.role === role).map((line) => ({ ...line.tokens, usd: line.usd }));
-    if (role === "executor") {
-      const kept = new Set(lines.filter((line) => line.role === role).map((line) => line.turn));
-      own.push(...reports.filter((report) => !kept.has(report.turn)).map((report) => report.usage));
+    const byTurn = new Map<number, Usage>();
+    for (const line of lines.filter((one) => one.role === role)) {
+      byTurn.set(line.turn, addUsage(byTurn.get(line.turn) ?? noUsage, { ...line.tokens, usd: line.usd }));
     }
+    for (const { turn, usage } of wholes[role]) {
+      const counted = byTurn.get(turn) ?? noUsage;
+      if (usage.input + usage.output >= counted.input + counted.output) byTurn.set(turn, usage);
+    }
+    const own = [...byTurn.values()];
     const sum = (name: "input" | "cached" | "output" | "usd"): number => sumOf(own, (one) => one[name]);
     return {
       tokens: { input: sum("input"), cached: sum("cached"), output: sum("output") },

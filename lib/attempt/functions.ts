@@ -3,8 +3,8 @@
  * The .asl.json files are written against these schemas; a handler parses its event with them.
  */
 import { z } from "zod";
+import { crossing } from "../roles/decision.ts";
 import { manifestLine } from "../sweep/manifest-line.ts";
-import { turnReport } from "../trajectory/turn-report.ts";
 import { attemptState, rowStatus, verdict } from "./vocabulary.ts";
 
 const v = z.literal(1);
@@ -52,7 +52,7 @@ export const openTurnEvent = z.object({
   executor: z.string(),
 });
 
-/** What open-turn gives is not what Turn gives: that is the runner's answer to the token. */
+/** What open-turn gives is not what Turn gives: that is the runner's answer to the token, a turn report. */
 export const openTurnResult = z.object({ v, turn: turnNumber });
 /** Errors of open-turn. */
 export const openTurnErrors = {
@@ -94,10 +94,7 @@ export const simulateEvent = z.object({
   line: manifestLine,
   try: tryNumber,
   turn: turnNumber,
-  verdict,
-  attempt_state: attemptState,
-  recoverable: z.boolean(),
-  score: z.number().min(0).max(1),
+  ...crossing.shape,
   waitedSeconds: z.number().nonnegative(),
 });
 export const simulateResult = z.object({
@@ -116,7 +113,8 @@ export const recordEvent = z.object({
   try: tryNumber,
   /** Turns that were opened. */
   turns: z.number().int().nonnegative(),
-  fault: z.object({ error: z.string(), cause: z.string().max(2000) }).nullable(),
+  /** The machines cut a cause at 2,000 characters as JSONata counts them: code points, up to two of our units each. */
+  fault: z.object({ error: z.string(), cause: z.string().max(4000) }).nullable(),
   /** True in the judge machine: the executor is gone, so no turn can follow. */
   executorGone: z.boolean(),
 });
@@ -159,8 +157,6 @@ export const preflightEvent = z.object({
 });
 /** Error of a sweep that must not start. */
 export const preflightRefused = "Proctor.PreflightRefused";
-/** Input of the lane machine. */
-export const laneInput = laneOfSweep.extend({ v, sweep: z.string(), generation: z.number().int().positive() });
 export const preflightResult = z.object({
   v,
   lanes: z.array(laneOfSweep.extend({ attempts: z.number().int().nonnegative() })),
@@ -213,15 +209,10 @@ export type SimulateEvent = z.infer<typeof simulateEvent>;
 export type SimulateResult = z.infer<typeof simulateResult>;
 export type RecordEvent = z.infer<typeof recordEvent>;
 export type RecordResult = z.infer<typeof recordResult>;
-export type PreflightEvent = z.infer<typeof preflightEvent>;
 export type PreflightResult = z.infer<typeof preflightResult>;
-export type CompactEvent = z.infer<typeof compactEvent>;
 export type JudgeInput = z.infer<typeof judgeInput>;
-export type LaneInput = z.infer<typeof laneInput>;
 export type TaskStoppedEvent = z.infer<typeof taskStoppedEvent>;
 export type TaskStoppedResult = z.infer<typeof taskStoppedResult>;
 export type ExecutionEndedEvent = z.infer<typeof executionEndedEvent>;
 export type ExecutionEndedResult = z.infer<typeof executionEndedResult>;
 export type CompactResult = z.infer<typeof compactResult>;
-/** What the Turn state gives: the runner's answer to the token. */
-export const turnResult = turnReport;

@@ -43,7 +43,6 @@ export const runTaskRequest = z.object({
     ),
   }),
 });
-export type RunTaskRequest = z.infer<typeof runTaskRequest>;
 
 export const stopTaskRequest = z.object({ Cluster: z.string(), Task: z.string().min(1), Reason: z.string() });
 

@@ -6,15 +6,23 @@ import type { ManifestLine, ModelChoice } from "../sweep/manifest-line.ts";
  * the model's dearest price. A part without any cap, or of a free model, counts as 0: nothing bounds it.
  */
 export function worstCaseUsd(line: Pick<ManifestLine, "model" | "limits" | "supervisor" | "userSimulator">): number {
-  const { usdPerAttempt, tokensPerAttempt, usdJudging } = line.limits;
+  const { usdPerAttempt, tokensPerAttempt } = line.limits;
   const bounds = [
     ...(usdPerAttempt === null ? [] : [usdPerAttempt]),
     ...(tokensPerAttempt === null ? [] : [(tokensPerAttempt * dearest(line.model)) / 1_000_000]),
   ];
   const executor = dearest(line.model) === 0 || bounds.length === 0 ? 0 : Math.min(...bounds);
-  const judges = [line.supervisor, line.userSimulator].flatMap((role) => (role.kind === "model" ? [role.model] : []));
-  const judging = judges.some((model) => dearest(model) > 0) ? (usdJudging ?? 0) : 0;
-  return executor + judging;
+  return executor + worstJudgingUsd(line);
+}
+
+/** The part of supervisor and user simulator: also what judging a try again is held back for. */
+export function worstJudgingUsd({
+  limits,
+  supervisor,
+  userSimulator,
+}: Pick<ManifestLine, "limits" | "supervisor" | "userSimulator">): number {
+  const judges = [supervisor, userSimulator].flatMap((role) => (role.kind === "model" ? [role.model] : []));
+  return judges.some((model) => dearest(model) > 0) ? (limits.usdJudging ?? 0) : 0;
 }
 
 function dearest(model: ModelChoice): number {

@@ -79,7 +79,9 @@ class OpenAiClient implements ModelClient {
 
     const refused = this.#refusedBy(request.model);
     for (;;) {
-      const answer = await this.#once(request, key.value, refused, request.timeoutMs - (this.#clock.now() - started));
+      // Calls at the same time learn of a refusal one after the other; each is answered by what it sent itself.
+      const leftOut = new Set(refused);
+      const answer = await this.#once(request, key.value, leftOut, request.timeoutMs - (this.#clock.now() - started));
       if (answer.kind === "completion") {
         const tokens = tokensOf(answer.completion, request);
         const message = answer.completion.choices[0]!.message;
@@ -94,7 +96,7 @@ class OpenAiClient implements ModelClient {
         };
       }
       const unknown = optionalParameters.find(
-        (name) => answer.fault.status === "bad_request" && !refused.has(name) && answer.fault.message.includes(name),
+        (name) => answer.fault.status === "bad_request" && !leftOut.has(name) && answer.fault.message.includes(name),
       );
       if (!unknown) return fault(answer.fault);
       refused.add(unknown);

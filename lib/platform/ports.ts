@@ -122,7 +122,11 @@ export interface ScoreTable {
     expected: number,
     next: Pick<SweepRecord, "sweep" | "generation" | "digest" | "fixed" | "capUsd" | "planned" | "controller">,
   ): Promise<boolean>;
-  heartbeat(sweep: string, controller: SweepRecord["controller"]): Promise<void>;
+  /**
+   * Says who runs the sweep; null: nobody. False: the stored generation is not `generation`, so another process has taken
+   * the sweep over, and its word stays. @throws StoreError not_found
+   */
+  heartbeat(sweep: string, controller: SweepRecord["controller"], generation: number): Promise<boolean>;
   requestAbort(sweep: string): Promise<boolean>;
   /** The next compaction number, given out once. */
   nextCompaction(sweep: string): Promise<number>;

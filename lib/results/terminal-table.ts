@@ -26,8 +26,6 @@ export function leaderboardTable(board: Leaderboard): string {
   for (const system of board.systems) {
     const named = [system.model, ...(agents.size > 1 ? [`${system.agent} ${system.agentVersion}`] : [])];
     table.push([...named, "all", ...cellTexts(system.overall)]);
-    // A single capability would say the same again.
-    if (board.capabilities.length < 2) continue;
     for (const capability of board.capabilities) {
       const cell = system.byCapability[capability];
       if (cell) table.push([...named.map(() => ""), capability, ...cellTexts(cell)]);

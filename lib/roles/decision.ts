@@ -17,10 +17,8 @@ export const guidanceTag = z.enum([
   "do_not_claim_completion",
   "credential_hygiene",
 ]);
-export type GuidanceTag = z.infer<typeof guidanceTag>;
 
 export const scoreSource = z.enum(["checks", "mixed", "model"]);
-export type ScoreSource = z.infer<typeof scoreSource>;
 
 export const checkpointCredit = z.object({
   id: z.string(),
@@ -61,4 +59,3 @@ export type Decision = z.infer<typeof decision>;
 
 /** The four fields that cross to the user simulator. Nothing else of a decision does. */
 export const crossing = decision.pick({ verdict: true, attempt_state: true, recoverable: true, score: true });
-export type Crossing = z.infer<typeof crossing>;

@@ -1,6 +1,7 @@
 /** From a sweep file to a plan with everything looked up, or to everything that is wrong, at once. Reads files, writes none. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
+import { distance } from "fastest-levenshtein";
 import { z } from "zod";
 import type { Network } from "../attempt/vocabulary.ts";
 import { inParallel, type PackageContent, readContent } from "../tasks/digest.ts";
@@ -296,8 +297,32 @@ function resolvePackages(
     const expected = "a folder with tasks/<category>/<file>.yaml and injection/<category>/<task id>/ in it";
     problems.push({ file, field: "packages", severity: "error", found, expected });
   }
+  if (loaded !== null && checksFolder !== undefined && existsSync(checksFolder)) {
+    warnOfMisnamedChecks(checksFolder, loaded, problems);
+  }
   return loaded;
 }
+
+/** A file whose name is almost a task's id would be left out in silence, and its checkpoints judged by a model. */
+function warnOfMisnamedChecks(checksFolder: string, loaded: LoadedFolder, problems: Problem[]): void {
+  const ids = [...loaded.packages, ...loaded.broken].map(({ id }) => id);
+  for (const name of readdirSync(checksFolder).sort()) {
+    const task = name.replace(/\.ya?ml$/, "");
+    if (task === name || (ids.includes(task) && name.endsWith(".yaml"))) continue;
+    const near = ids.includes(task) ? task : nearest(task, ids);
+    if (near === null || distance(task, near) > nearlyTheSame) continue;
+    const found = `${name}, which is read for no task of this folder`;
+    problems.push({
+      file: join(checksFolder, name),
+      field: "",
+      severity: "warning",
+      found,
+      expected: `${near}.yaml, if it is meant for that task`,
+    });
+  }
+}
+/** Ids of sibling tasks differ by little too, so only a slip of the pen counts. */
+const nearlyTheSame = 2;
 
 function choose(file: string, sweep: SweepFile, folder: LoadedFolder, problems: Problem[]): TaskPackage[] {
   const { chosen, idle } = chooseTasks(folder.packages, sweep.tasks);

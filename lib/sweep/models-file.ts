@@ -6,7 +6,7 @@
  *         api: chat                       # chat | responses | messages | scripted
  *         baseUrl: https://api.openai.com/v1
  *         keyName: OPENAI_API_KEY         # name of the environment variable that holds the key; leave out where none is needed
- *         rateLimits: {requestsPerMinute: 500, tokensPerMinute: 2000000}
+ *         rateLimits: {requestsPerMinute: 500, tokensPerMinute: 2000000}   # not kept yet; limits.concurrency is
  *         price: {input: 5, output: 20}   # dollars for a million tokens, of models that name none of their own
  *         models:                         # when it is there, the only models that a sweep may name
  *           gpt-5.4: {price: {input: 1.25, cached: 0.125, output: 10}}
@@ -47,20 +47,19 @@ const scriptedProvider = z.strictObject({
   models: z.record(text, scriptedModel.nullable(), "models by name").optional(),
 });
 const apis = "chat, responses, messages or scripted";
-export const provider = z.discriminatedUnion("api", [realProvider, scriptedProvider], apis);
-export type Provider = z.infer<typeof provider>;
+const provider = z.discriminatedUnion("api", [realProvider, scriptedProvider], apis);
 
 export const modelsFile = z.strictObject({ providers: z.record(text, provider, "providers by name") });
 export type ModelsFile = z.infer<typeof modelsFile>;
 
-/** A parsed YAML document as providers, or everything that is wrong with it. */
+/** A parsed YAML document as providers with warnings, or everything that is wrong with it. */
 export function readModelsFile(document: unknown, file: string): { models: ModelsFile | null; problems: Problem[] } {
   if (typeof document !== "object" || document === null || Array.isArray(document)) {
     const expected = "`providers:` with a provider under each name";
     return { models: null, problems: [{ file, field: "", severity: "error", found: shown(document), expected }] };
   }
   const parsed = modelsFile.safeParse(document);
-  if (parsed.success) return { models: parsed.data, problems: [] };
+  if (parsed.success) return { models: parsed.data, problems: unkept(parsed.data, file) };
   const known = (path: readonly PropertyKey[]): readonly string[] => {
     if (path.length === 0) return ["providers"];
     const at = path.at(-1);
@@ -76,4 +75,21 @@ export function readModelsFile(document: unknown, file: string): { models: Model
     problem.field.endsWith(".keyName") ? { ...problem, found: "something that is no name" } : problem,
   );
   return { models: null, problems };
+}
+
+/** A limit that somebody relies on and nobody keeps costs rejected calls and then attempts. */
+function unkept({ providers }: ModelsFile, file: string): Problem[] {
+  return Object.entries(providers).flatMap(([name, of]): Problem[] =>
+    of.api === "scripted" || of.rateLimits === undefined
+      ? []
+      : [
+          {
+            file,
+            field: `providers.${name}.rateLimits`,
+            severity: "warning",
+            found: "limits that this version does not keep",
+            expected: "`limits.perModel` in the sweep, low enough for them",
+          },
+        ],
+  );
 }

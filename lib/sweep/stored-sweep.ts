@@ -10,6 +10,8 @@ export const storedSweep = z.strictObject({
   /** What must not change under one name (lib/sweep/fixed.ts). */
   fixed: z.string(),
   capUsd: z.number().nonnegative().nullable(),
+  /** Attempts at the same time, over all lanes. */
+  concurrency: z.number().int().positive(),
   lanes: z.array(z.strictObject({ lane: z.string(), model: z.string(), concurrency: z.number().int().positive() })),
   planned: z.number().int().nonnegative(),
 });

@@ -32,7 +32,6 @@ export const agentReference = z.strictObject({
   version: text.optional(),
   options: z.record(z.string(), z.unknown(), "options by name").default({}),
 });
-export type AgentReference = z.infer<typeof agentReference>;
 
 const limits = z.strictObject({
   /** Dollars for the whole sweep. Default: no cap. */

@@ -210,8 +210,8 @@ export class EvidenceView {
   }
 
   /**
-   * A pointer to evidence in its stored form: a path of a turn's evidence or of the sources, or `turn-01/events.jsonl#12`
-   * for an event's number. Null when there is no such thing.
+   * A pointer to anything that can be opened, in its stored form: a path, or `turn-01/events.jsonl#12` for an event's
+   * number. Null when there is no such thing.
    */
   async pointer(text: string): Promise<string | null> {
     const hash = text.lastIndexOf("#");
@@ -222,6 +222,11 @@ export class EvidenceView {
     if (file.kind !== "events") return file.path;
     const events = await this.events(file.turn);
     return events.some((event) => event.seq === Number(number)) ? `${file.path}#${Number(number)}` : null;
+  }
+
+  /** Whether a stored pointer leads into what a turn left, and not to what the package brought. */
+  isWork(pointer: string): boolean {
+    return (this.#fileOf(pointer)?.turn ?? null) !== null;
   }
 
   /** A turn's events; lines that are none are left out. */
@@ -238,13 +243,17 @@ export class EvidenceView {
    * deduction has to rest on.
    */
   isChangedArtifact(pointer: string): boolean {
-    const file = this.#byPath.get(pointer) ?? this.#byPath.get(pointer.replace(/#\d+$/, ""));
+    const file = this.#fileOf(pointer);
     if (!file || file.turn === null || file.kind !== "result") return false;
     const inTurn = (turn: number): ViewFile | undefined =>
       this.#byPath.get(turnFolder(turn) + file.path.slice(turnFolder(file.turn!).length));
     const before = [...this.manifests.keys()].filter((turn) => turn < this.turn).at(-1);
     if (before === undefined) return file.turn === this.turn;
     return inTurn(before)?.sha256 !== inTurn(this.turn)?.sha256;
+  }
+
+  #fileOf(pointer: string): ViewFile | undefined {
+    return this.#byPath.get(pointer) ?? this.#byPath.get(pointer.replace(/#\d+$/, ""));
   }
 
   async #readEvents(turn: number): Promise<TrajectoryEvent[]> {

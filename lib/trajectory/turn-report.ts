@@ -3,8 +3,6 @@ import { z } from "zod";
 import { usage } from "../attempt/usage.ts";
 import { isolation, stopReason } from "../attempt/vocabulary.ts";
 
-export const maxTurnReportBytes = 4096;
-
 /** Why a turn counts as complete, or not. */
 export const completionReason = z.enum([
   "api_stop",
@@ -20,7 +18,6 @@ export const completionReason = z.enum([
   "nonzero_exit",
   "routing_only",
 ]);
-export type CompletionReason = z.infer<typeof completionReason>;
 
 export const completion = z.object({ complete: z.boolean(), reason: completionReason });
 export type Completion = z.infer<typeof completion>;

@@ -3,7 +3,7 @@ import { posix } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { TurnAssignment, TurnPlace } from "../../lib/agents/adapter.ts";
-import { adapters, agentByName, agents } from "../../lib/agents/registry.ts";
+import { adapters, agentByName } from "../../lib/agents/registry.ts";
 import { network } from "../../lib/attempt/vocabulary.ts";
 import { trajectoryEvent } from "../../lib/trajectory/events.ts";
 import { completion } from "../../lib/trajectory/turn-report.ts";
@@ -25,8 +25,8 @@ const assignment = (adapter: (typeof adapters)[number]): TurnAssignment => ({
 });
 
 it("agents are found by name, each once", () => {
-  expect(new Set(agents.map((agent) => agent.name)).size).toBe(agents.length);
-  for (const { name, version, networks } of agents) {
+  expect(new Set(adapters.map((agent) => agent.name)).size).toBe(adapters.length);
+  for (const { name, version, networks } of adapters) {
     expect(agentByName(name)?.name).toBe(name);
     expect(name).toMatch(/^[a-z][a-z0-9_-]*$/);
     expect(version).not.toBe("");

@@ -14,7 +14,14 @@ describe("the row of a finished try", () => {
     const made = row({
       turns: 2,
       reports: [someReport(2), someReport(1)],
-      decisions: [someDecision(1, { ...goesOn, score: 0.4 }), someDecision(2, { score: 0.95 })],
+      decisions: [
+        someDecision(1, {
+          ...goesOn,
+          score: 0.4,
+          usage: { input: 7, cached: 0, output: 3, usd: 0.001 },
+        }),
+        someDecision(2, { score: 0.95 }),
+      ],
       followUps: [someFollowUp(2, true)],
       usage: [
         {
@@ -54,16 +61,18 @@ describe("the row of a finished try", () => {
     expect(scoreRow.parse(made)).toEqual(made);
   });
 
-  it("usage lines of a turn count instead of its report", () => {
-    const line = { v: 1, role: "executor", turn: 1, model: "m", ms: 1, status: "ok" } as const;
+  it.each([
+    ["its lines, where its report knows of less", { input: 500, cached: 0, output: 50 }, 0.5, 600, 0.51],
+    ["its report, where lines are lost", { input: 1, cached: 0, output: 1 }, 0.001, 200, 0.02],
+  ])("an executor's turn is counted by %s", (_, tokens, usd, input, dollars) => {
     const made = row({
       turns: 2,
       reports: [someReport(1), someReport(2)],
       decisions: [someDecision(2)],
-      usage: [{ ...line, tokens: { input: 1, cached: 0, output: 1 }, usd: 0.5 }],
+      usage: [{ v: 1, role: "executor", turn: 1, model: "m", ms: 1, status: "ok", tokens, usd }],
     });
-    expect(made.tokens.executor).toEqual({ input: 101, cached: 20, output: 11 });
-    expect(made.usd.executor).toBe(0.51);
+    expect(made.tokens.executor.input).toBe(input);
+    expect(made.usd.executor).toBe(dollars);
   });
 
   it("follow-ups used up: budget_exhausted with the last decision's score", () => {
@@ -209,6 +218,17 @@ describe("judging again", () => {
     const made = again({ decisions: [someDecision(1, goesOn)] });
     expect(made).toMatchObject({ status: "infra_error", valid: false });
     expect(made.reason).toContain("executor is gone");
+  });
+
+  it("counts both judgings, although usage.jsonl was written after the first and for good", () => {
+    const line = { v: 1, role: "supervisor", turn: 1, model: "j", ms: 1, status: "ok" } as const;
+    const usage = [{ ...line, tokens: { input: 100, cached: 0, output: 10 }, usd: 0.2 }];
+    expect(again({ usage, decisions: [] }).usd.supervisor).toBe(0.2);
+    const decided = someDecision(1, { usage: { input: 300, cached: 0, output: 30, usd: 0.5 } });
+    expect(again({ usage, decisions: [decided] })).toMatchObject({
+      usd: { supervisor: 0.5 },
+      tokens: { supervisor: { input: 300, cached: 0, output: 30 } },
+    });
   });
 
   it("the days in between are not the attempt's", () => {

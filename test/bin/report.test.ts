@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import report from "../../bin/commands/report.ts";
-import { storeGeneration } from "../../bin/sweeps/stored.ts";
+import { storePlan } from "../../bin/sweeps/stored.ts";
 import { openRow } from "../../lib/attempt/attempt-row.ts";
 import { openRuns } from "../../lib/platform/local/open-runs.ts";
 import { aLine } from "../support/manifest-line.ts";
@@ -32,7 +32,7 @@ describe("proctor report", () => {
       lanes: [],
       planned: 3,
     } as const;
-    await storeGeneration(opened.objects, { ...stored, lanes: [] }, lines, new Map());
+    await storePlan(opened.objects, { ...stored, concurrency: 4, lanes: [] }, lines);
     const { digest, fixed, capUsd, planned } = stored;
     await opened.scores.startGeneration(0, { sweep, generation: 1, digest, fixed, capUsd, planned, controller: null });
     for (const line of lines.slice(0, 2)) {

@@ -155,6 +155,15 @@ describe("prepare", () => {
     expect(await rows()).toHaveLength(1);
   });
 
+  it("gives the dollars back when the try can not be opened", async () => {
+    const { deps, scores, rows } = await world({ capUsd: 10 });
+    const broken = { ...deps.scores, openTry: async () => Promise.reject(new Error("the disk is full")) };
+    const prepare = prepareHandler({ ...deps, scores: broken });
+    await expect(prepare({ v: 1, line, round: 1 })).rejects.toThrow("the disk is full");
+    expect((await scores.sweep(line.sweep))?.reservedUsd).toBe(0);
+    expect(await rows()).toEqual([]);
+  });
+
   it("stops at the sweep's cap with a row that says so, once", async () => {
     const { prepare, rows, scores } = await world({ capUsd: 1.99 });
     await expect(prepare()).rejects.toMatchObject({ name: "Proctor.Refused", message: expect.stringContaining("cap") });

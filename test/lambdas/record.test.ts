@@ -129,6 +129,13 @@ describe("record", () => {
     expect(reason).not.toContain("errorMessage");
   });
 
+  it("takes the longest cause that a machine hands on, whatever its letters", async () => {
+    const { world, record } = await openTry();
+    world.objects.remove(evidenceFileKey(of, 2, "manifest.json"));
+    await record({ fault: { error: "States.TaskFailed", cause: "\u{1F600}".repeat(2000) } });
+    expect((await world.rows())[0]?.status).toBe("infra_error");
+  });
+
   it("says when there is no such try", async () => {
     const { record } = await openTry();
     await expect(record({ try: 7 })).rejects.toMatchObject({ name: "Proctor.NoSuchTry" });

@@ -123,6 +123,19 @@ describe("a provider's chat completions", () => {
     expect(bodies.map((body) => "reasoning_effort" in body)).toEqual([true, false, false]);
   });
 
+  it("that refuse an optional parameter do so to calls that are made at the same time, too", async () => {
+    const held: (() => void)[] = [];
+    answer = (body, _, response) => {
+      if (!("reasoning_effort" in body)) return json(response, 200, completion({ content: "hi" }));
+      held.push(() => json(response, 400, { error: { message: "Unknown parameter: 'reasoning_effort'." } }));
+      // Refused together, once all three are there: each has sent it before any knew.
+      if (held.length === 3) for (const refuse of held) refuse();
+    };
+    const plain = { ...request(), model: model({ name: "old-and-busy" }) };
+    const results = await Promise.all([client.chat(plain), client.chat(plain), client.chat(plain)]);
+    expect(results.map((result) => result.status)).toEqual(["ok", "ok", "ok"]);
+  });
+
   it.each([
     [429, {}, { "retry-after": "7" }, "rate_limited", 7000],
     [429, { error: { code: "insufficient_quota" } }, {}, "quota_exhausted", null],

@@ -32,8 +32,11 @@ export class MemoryScores implements ScoreTable {
     return true;
   }
 
-  async heartbeat(sweep: string, controller: SweepRecord["controller"]): Promise<void> {
-    this.#sweep(sweep).controller = structuredClone(controller);
+  async heartbeat(sweep: string, controller: SweepRecord["controller"], generation: number): Promise<boolean> {
+    const record = this.#sweep(sweep);
+    if (record.generation !== generation) return false;
+    record.controller = structuredClone(controller);
+    return true;
   }
 
   async requestAbort(sweep: string): Promise<boolean> {

@@ -204,6 +204,18 @@ describe("loading a sweep", () => {
     await expect(loadSweep(file(), { agents: [], socket: "", env: {} })).rejects.toThrow(/broken YAML at line \d/);
   });
 
+  it("warns of checks whose file name is almost a task's id", async () => {
+    for (const name of ["task_1.yml", "task1.yaml", "other.yaml", "task_2.yaml"]) {
+      folder.write(`sweeps/checks/${name}`, checked["references/checks.yaml"]);
+    }
+    const { warnings } = await load({ checks: "checks" });
+    const names = warnings.map((warning) => [warning.file.split("/").at(-1), warning.expected.split(",")[0]]);
+    expect(names).toEqual([
+      ["task1.yaml", "task_1.yaml"],
+      ["task_1.yml", "task_1.yaml"],
+    ]);
+  });
+
   it("says which file is missing", async () => {
     await expect(loadSweep(join(folder.path, "gone.yaml"), { agents: [], socket: "", env: {} })).rejects.toThrow(
       "gone.yaml",

@@ -104,7 +104,7 @@ describe("models.yaml", () => {
       keyless: { api: "responses", baseUrl: "http://127.0.0.1:8000" },
       rehearsed: { api: "scripted", script: "scripts", models: { slow: { script: "slow" } } },
     });
-    expect(problems).toEqual([]);
+    expect(problems.filter(({ severity }) => severity === "error")).toEqual([]);
     expect(Object.keys(models?.providers ?? {})).toEqual(["real", "keyless", "rehearsed"]);
   });
 
@@ -122,6 +122,12 @@ describe("models.yaml", () => {
     expect(models).toBeNull();
     expect(problems.map((problem) => problem.field)).toEqual([field]);
     expect(problems[0]?.expected).toContain(expected);
+  });
+
+  it("warns of limits that nobody keeps", () => {
+    const { models, problems } = read({ p: { ...chat, rateLimits: { tokensPerMinute: 10 } }, q: chat });
+    expect(models).not.toBeNull();
+    expect(problems).toMatchObject([{ field: "providers.p.rateLimits", severity: "warning" }]);
   });
 
   it("refuses a key where its name belongs, and does not repeat it", () => {

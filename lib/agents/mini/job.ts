@@ -17,7 +17,6 @@ export const miniOptions = z.strictObject({
   temperature: z.number().min(0).max(2).optional(),
   reasoningEffort: z.enum(["low", "medium", "high"]).optional(),
 });
-export type MiniOptions = z.infer<typeof miniOptions>;
 
 export const miniJob = z.object({
   turn: z.number().int().positive(),

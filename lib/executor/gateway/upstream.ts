@@ -1,5 +1,6 @@
 /** The way to one provider: only the configured address, only chat completions. The provider's key is used here alone. */
-import type { Dispatcher } from "undici";
+import { Agent, type ClientRequest, request as httpRequest, type RequestOptions } from "node:http";
+import { Agent as TlsAgent, request as tlsRequest } from "node:https";
 import { type ScriptedCaller, scriptedHeaders } from "../../attempt/scripted-headers.ts";
 import type { ModelChoice } from "../../sweep/manifest-line.ts";
 
@@ -58,8 +59,18 @@ export function upstreamOf(model: ModelChoice, key: string | null, caller: Scrip
   }
 }
 
+const mostConnections = 32;
+const connectMs = 30_000;
+/** A provider may close a connection that nobody uses; one that has rested for longer is not used again. */
+const restMs = 4000;
+
+/**
+ * By Node's own client: each try has a process of its own, and loading another client would cost it as much as its whole
+ * start. Silence is watched by the gateway, with the clock that it is given; here only connecting has a limit.
+ */
 class HttpUpstream implements Upstream {
-  #pool: Promise<Dispatcher> | null = null;
+  readonly #tls: boolean;
+  readonly #agent: Agent;
 
   constructor(
     private readonly origin: string,
@@ -67,42 +78,54 @@ class HttpUpstream implements Upstream {
     private readonly path: string,
     private readonly headers: Record<string, string>,
     private readonly key: string | null,
-  ) {}
+  ) {
+    this.#tls = socket === null && origin.startsWith("https:");
+    const options = { keepAlive: true, maxSockets: mostConnections, timeout: restMs };
+    this.#agent = this.#tls ? new TlsAgent(options) : new Agent(options);
+  }
 
   redact(text: string): string {
     return this.key === null || this.key === "" ? text : text.replaceAll(this.key, "…");
   }
 
-  async complete(body: string, signal: AbortSignal): Promise<UpstreamAnswer> {
-    // Loaded with the first call: an agent that asks no model must not pay for the client.
-    this.#pool ??= import("undici").then(
-      ({ Pool }) =>
-        new Pool(this.origin, {
-          connections: 32,
-          connect: { timeout: 30_000, ...(this.socket === null ? {} : { socketPath: this.socket }) },
-          // Silence is watched by the gateway, with the clock that it is given.
-          headersTimeout: 0,
-          bodyTimeout: 0,
-        }),
-    );
-    const pool = await this.#pool;
-    const answer = await pool.request({
+  complete(body: string, signal: AbortSignal): Promise<UpstreamAnswer> {
+    const options: RequestOptions = {
       method: "POST",
-      path: this.path,
+      agent: this.#agent,
+      signal,
       headers: {
         ...this.headers,
         "content-type": "application/json",
+        "content-length": Buffer.byteLength(body),
         accept: "application/json, text/event-stream",
         "accept-encoding": "identity",
         "user-agent": "proctor-gateway",
       },
-      body,
-      signal,
+      ...(this.socket === null ? {} : { socketPath: this.socket }),
+    };
+    return new Promise((resolve, reject) => {
+      const send = this.#tls ? tlsRequest : httpRequest;
+      const sent = send(new URL(`${this.origin}${this.path}`), options, (response) => {
+        resolve({ httpStatus: response.statusCode ?? 0, headers: response.headers, body: response });
+      });
+      // Stays for what comes after the answer has begun: the body's reader hears of that too.
+      sent.on("error", reject);
+      this.#limitConnecting(sent);
+      sent.end(body);
     });
-    return { httpStatus: answer.statusCode, headers: answer.headers, body: answer.body };
+  }
+
+  #limitConnecting(sent: ClientRequest): void {
+    sent.once("socket", (socket) => {
+      if (!socket.connecting) return;
+      const why = `no connection within ${connectMs / 1000} s`;
+      const timer = setTimeout(() => sent.destroy(new Error(why)), connectMs);
+      const clear = (): void => clearTimeout(timer);
+      socket.once(this.#tls ? "secureConnect" : "connect", clear).once("close", clear);
+    });
   }
 
   async close(): Promise<void> {
-    await (await this.#pool)?.destroy();
+    this.#agent.destroy();
   }
 }

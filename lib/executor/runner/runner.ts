@@ -4,8 +4,7 @@
  * closed (its turn was over already), when it is interrupted and has written what there was, or when nobody asks any more.
  */
 import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { AgentAdapter } from "../../agents/adapter.ts";
 import { agentByName } from "../../agents/registry.ts";
 import { mailboxKey } from "../../firewall/keys.ts";
@@ -50,7 +49,7 @@ const firstPollMs = 10;
 const slowestPollMs = 250;
 /** How long a mailbox that can not be read at all is borne. */
 const maxMailboxFaultMs = 60_000;
-const answerAttempts = 5;
+const answersSent = 5;
 
 /**
  * Runs until there is nothing more to do.
@@ -95,7 +94,8 @@ class Runner {
       clock: deps.clock,
       random: deps.random,
       spool: () => {
-        this.#spool ??= mkdtemp(join(tmpdir(), "proctor-runner-"));
+        // In the executor's own folder, out of the agent's sight: what a kill leaves there is removed with it.
+        this.#spool ??= mkdtemp(join(dirname(input.turnServer), "spool-"));
         return this.#spool;
       },
     });
@@ -246,16 +246,16 @@ class Runner {
 
   /** Answers a token, again after a failure to reach whoever takes answers. */
   async #answer(send: () => Promise<"accepted" | "closed">): Promise<"accepted" | RunnerEnd> {
-    for (let attempt = 1; ; attempt++) {
+    for (let sent = 1; ; sent++) {
       if (this.stop.aborted) return "stopped";
       try {
         return await send();
       } catch (error) {
-        if (attempt === answerAttempts) {
+        if (sent === answersSent) {
           this.deps.log(`the token could not be answered: ${messageOf(error)}`);
           return "failed";
         }
-        await this.deps.clock.sleep(200 * 2 ** attempt, this.stop);
+        await this.deps.clock.sleep(200 * 2 ** sent, this.stop);
       }
     }
   }

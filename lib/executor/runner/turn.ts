@@ -207,7 +207,7 @@ async function collect(world: TurnWorld, watched: Watched): Promise<Collected> {
   const collector = new Collector({ objects: world.objects, try: input.try, turn: message.turn });
   try {
     let collected = nothing("the results could not be asked for");
-    for (let attempt = 0; attempt < 2; attempt++) {
+    for (const isFirst of [true, false]) {
       try {
         const stream = await link.results(message.turn, signal);
         // What comes behind the archive's end is of no interest.
@@ -221,7 +221,7 @@ async function collect(world: TurnWorld, watched: Watched): Promise<Collected> {
             { cause: error },
           );
         }
-        if (attempt === 0) collected = nothing(error.message);
+        if (isFirst) collected = nothing(error.message);
       }
       if (collected.cut === null || !collected.cut.again || bound.signal.aborted) break;
     }

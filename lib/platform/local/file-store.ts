@@ -24,6 +24,8 @@ import { decodeSegment, folderPath, isPiece, keySegments, objectPath } from "./k
 
 /** Bodies up to this size are read and written at once: for small files that costs less than going through threads. */
 const smallBytes = 256 * 1024;
+/** Of a stream, so much is held while it is written. */
+const gatheredBytes = 1024 * 1024;
 const newFolder = ".new";
 let counter = 0;
 
@@ -198,7 +200,8 @@ function writeBody(path: string, body: Uint8Array | string): number {
 }
 
 async function writeStream(path: string, body: Readable): Promise<number> {
-  const out = fs.createWriteStream(path, { flags: "wx", mode: 0o600 });
+  // A write for each chunk of a socket would wait for the one before; so they gather, and the source runs ahead.
+  const out = fs.createWriteStream(path, { flags: "wx", mode: 0o600, highWaterMark: gatheredBytes });
   await pipeline(body, out);
   return out.bytesWritten;
 }

@@ -106,9 +106,12 @@ class SqliteScoreTable implements ScoreTable {
     });
   }
 
-  async heartbeat(sweep: string, holder: SweepRecord["controller"]): Promise<void> {
+  async heartbeat(sweep: string, holder: SweepRecord["controller"], generation: number): Promise<boolean> {
     const text = holder === null ? null : JSON.stringify(holder);
-    if (this.#run("UPDATE sweeps SET controller = ? WHERE sweep = ?", text, sweep) === 0) throw noSweep(sweep);
+    const told = "UPDATE sweeps SET controller = ? WHERE sweep = ? AND generation = ?";
+    if (this.#run(told, text, sweep, generation) === 1) return true;
+    if (this.#get("SELECT 1 FROM sweeps WHERE sweep = ?", sweep) === undefined) throw noSweep(sweep);
+    return false;
   }
 
   async requestAbort(sweep: string): Promise<boolean> {

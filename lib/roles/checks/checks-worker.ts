@@ -15,7 +15,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import type Libsql from "libsql";
 import { z } from "zod";
 import { decideCheck, type QueryDatabase, QueryError } from "./decide.ts";
-import type { CheckJob, CheckOutcome } from "./job.ts";
+import type { CheckJob } from "./job.ts";
 import { UnreadableFile } from "./read-file.ts";
 
 /** To the worker. `checks`: ids to decide, in this order. */
@@ -23,7 +23,6 @@ export interface WorkerRequest {
   job: CheckJob;
   checks: string[];
 }
-export type WorkerAnswer = CheckOutcome;
 
 const workerSettings = z.object({ libsql: z.string(), querySeconds: z.number() });
 const queryAnswer = z.discriminatedUnion("status", [
@@ -46,7 +45,7 @@ function serve(port: NonNullable<typeof parentPort>, settings: z.infer<typeof wo
 
 function queryInProcess(libsql: string, seconds: number): QueryDatabase {
   return (database, query) => {
-    const folder = mkdtempSync(join(tmpdir(), "proctor-check-"));
+    const folder = mkdtempSync(join(tmpdir(), `proctor-${process.pid}-check-`));
     try {
       const file = join(folder, "evidence.sqlite");
       writeFileSync(file, database, { mode: 0o600 });

@@ -45,7 +45,6 @@ const filePath = z
 
 /** A file and how it is read. An optional one that is missing or can not be read as that is undefined. */
 const fileUse = z.strictObject({ file: filePath, as: fileFormat, optional: z.boolean().optional() });
-export type FileUse = z.infer<typeof fileUse>;
 
 const jsonata = z.string().min(1).max(20_000);
 const fraction = z.number("a number from 0 to 1").min(0, "a number from 0 to 1").max(1, "a number from 0 to 1");
@@ -149,12 +148,6 @@ export const checks = z.strictObject({
   caps: z.array(cap).max(100).default([]),
 });
 export type Checks = z.infer<typeof checks>;
-export type Checkpoint = Checks["checkpoints"][number];
-
-/** True when code decides every checkpoint, so that no model need be called. */
-export function decidesAll(of: Checks): boolean {
-  return of.checkpoints.every((point) => "check" in point);
-}
 
 /** Reads checks.yaml; everything that is wrong with it at once. */
 export function parseChecks(text: string, file: string): { value: Checks } | Problem[] {

@@ -10,7 +10,7 @@ How to work
 - First look: list the files, open what the checkpoints speak of, compare it with the references. Decide from what is there and not from what the assistant says about it.
 - Give each checkpoint that you are asked about a credit between 0 and 1: 1 when it is met, 0 when it is not or when nothing shows it, something between only where the rubric allows parts of it to count.
 - Use the rubric's checkpoints and its caps and nothing else. Do not invent criteria, do not punish style, length or method unless the rubric does, and do not compute a total: that is done from your credits.
-- Name the evidence of each credit by its path, for example "turn-01/results/report.md", or by the number of an event, for example "turn-01/events.jsonl#12". It must exist. A credit above 0 needs at least one.
+- Name the evidence of each credit by its path, for example "turn-01/results/report.md", or by the number of an event, for example "turn-01/events.jsonl#12". It must exist. A credit above 0 needs at least one path of what the assistant left, below "turn-01/" or a later turn; a reference shows nothing of its work.
 - A cap fires only when the condition that it states is shown by the evidence. List the ids of those that fire, each with its evidence where there is some.
 - Earlier turns: take nothing away that an earlier turn was granted unless a file that is new or changed in this turn is the reason; then name that file.
 

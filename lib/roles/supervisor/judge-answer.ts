@@ -123,12 +123,15 @@ function idProblem(
 
 /**
  * Holds the evidence of an answer against what exists. Pointers to nothing are sent back once; afterwards they are
- * dropped, and a credit that is left without any evidence still cannot be used.
+ * dropped, and a credit that is left without any evidence of the agent's work still cannot be used: a reference or the
+ * request alone shows nothing of it.
  * @param pointer the stored form of a pointer, null where it points to nothing
+ * @param isWork whether a stored pointer leads into a turn's evidence
  */
 export async function withExistingEvidence(
   answer: JudgeAnswer,
   pointer: (text: string) => Promise<string | null>,
+  isWork: (pointer: string) => boolean,
   sentBack: number,
 ): Promise<Reading<JudgeAnswer>> {
   const missing: string[] = [];
@@ -150,10 +153,11 @@ export async function withExistingEvidence(
     const named = missing.slice(0, 5).map((one) => JSON.stringify(one.slice(0, 200)));
     return { ok: false, problem: `this evidence does not exist: ${named.join(", ")}` };
   }
-  const bare = checkpoints.find((one) => one.credit > 0 && one.evidence.length === 0);
-  if (bare) return { ok: false, problem: `checkpoint ${bare.id} has a credit above 0 and no evidence that exists` };
-  if ((answer.score ?? 0) > 0 && evidence.length === 0) {
-    return { ok: false, problem: "the score is above 0 and there is no evidence that exists" };
+  const bare = checkpoints.find((one) => one.credit > 0 && !one.evidence.some(isWork));
+  const none = "no evidence that exists below turn-NN/";
+  if (bare) return { ok: false, problem: `checkpoint ${bare.id} has a credit above 0 and ${none}` };
+  if ((answer.score ?? 0) > 0 && !evidence.some(isWork)) {
+    return { ok: false, problem: `the score is above 0 and there is ${none}` };
   }
   return { ok: true, value: { ...answer, checkpoints, caps, evidence } };
 }

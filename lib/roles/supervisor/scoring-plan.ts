@@ -4,7 +4,7 @@
  * too, the model gives a score as a whole.
  */
 import { z } from "zod";
-import type { Rubric } from "../../attempt/rubric.ts";
+import type { Rubric, RubricCap } from "../../attempt/rubric.ts";
 
 export const checksOutcome = z.object({
   checkpoints: z.array(
@@ -31,16 +31,12 @@ export const listedCheckpoints = z.object({
 });
 export type ListedCheckpoints = z.infer<typeof listedCheckpoints>;
 
-export const askedCheckpoint = z.object({ id: z.string(), weight: z.number(), text: z.string() });
-export const askedCap = z.object({ id: z.string(), max: z.number().min(0).max(1), text: z.string() });
 export interface ScoringPlan {
   decided: ChecksOutcome["checkpoints"];
   capsFired: ChecksOutcome["capsFired"];
   /** Null: a list of checkpoints has to be made first. Empty: nothing is left for a model, or a score as a whole is. */
-  asked: z.infer<typeof askedCheckpoint>[] | null;
-  askedCaps: z.infer<typeof askedCap>[];
-  /** Whether a model is needed at all. */
-  needsModel: boolean;
+  asked: { id: string; weight: number; text: string }[] | null;
+  askedCaps: RubricCap[];
 }
 
 /** @param listed what a supervisor listed; `failed`: it could not */
@@ -59,11 +55,10 @@ export function scoringPlan(
       capsFired: checks.capsFired,
       asked,
       askedCaps: rubric.caps.filter(({ max }) => !byCode.has(max)),
-      needsModel: asked.length > 0,
     };
   }
   const asked = rubric.checkpoints ?? (listed === "failed" ? [] : (listed?.checkpoints ?? null));
-  return { decided: [], capsFired: [], asked, askedCaps: rubric.caps, needsModel: true };
+  return { decided: [], capsFired: [], asked, askedCaps: rubric.caps };
 }
 
 /** The listed checkpoints that a model answers with. Weights are made to sum to 1 where they almost do. */

@@ -60,12 +60,16 @@ export function settle(given: Settlement): Decision {
   };
 }
 
-/** Credits of the model; none is lower than on the turn before unless a changed file is its evidence. */
+/**
+ * Credits of the model; none is lower than on the turn before unless a changed file is the reason: one that the model
+ * names, or one that the higher credit rested on, which it cannot name any more where it is gone.
+ */
 function judgedCheckpoints({ plan, answer, earlier, isChangedArtifact }: Settlement): CheckpointCredit[] {
   return (answer?.checkpoints ?? []).map((given): CheckpointCredit => {
     const weight = plan.asked?.find(({ id }) => id === given.id)?.weight ?? 0;
     const before = earlier?.checkpoints.find(({ id, decidedBy }) => id === given.id && decidedBy === "model");
-    const held = before !== undefined && given.credit < before.credit && !given.evidence.some(isChangedArtifact);
+    const changed = [...given.evidence, ...(before?.evidence ?? [])].some(isChangedArtifact);
+    const held = before !== undefined && given.credit < before.credit && !changed;
     const note = [
       given.note,
       ...(held ? [`[credit ${given.credit} raised to ${before.credit}: no changed file is the reason]`] : []),

@@ -58,11 +58,15 @@ export interface SuperviseDeps extends ConversationDeps {
   checks: CheckRunner;
 }
 
-/** Dollars that judging of this attempt has used so far, in turns before this one. */
+/** What the try stored before this judging. */
 interface Past {
+  /** Of this turn too. */
   reports: TurnReport[];
+  /** Of the turns before. */
   decisions: Decision[];
+  /** What the user simulator has used so far. */
   followUpUsage: Usage;
+  /** The user's message that opened this turn; null on the first. */
   openedBy: string | null;
 }
 
@@ -76,7 +80,7 @@ export async function superviseStep(deps: SuperviseDeps, event: SuperviseEvent):
   if (!report || !signalsOfTurn(report).supervise) return nothing("stop", event.waitedSeconds);
   const key = decisionFileKey(tryOf(event), turn, "decision.json");
   const stored = await getOrNull(deps.store, key);
-  if (stored) return crossing(line, past.reports, parsedJson(decision, stored), key.key, event.waitedSeconds);
+  if (stored) return decided(line, past.reports, parsedJson(decision, stored), key.key, event.waitedSeconds);
 
   const patience = new Patience();
   const outcome = await judged(deps, event, past, report, patience).catch((error: unknown) =>
@@ -87,7 +91,7 @@ export async function superviseStep(deps: SuperviseDeps, event: SuperviseEvent):
   await createOnce(deps.store, key, JSON.stringify(outcome));
   // Two calls at once agree on the one that was written.
   const final = parsedJson(decision, await deps.store.get(key));
-  return crossing(line, past.reports, final, key.key, waitedSeconds);
+  return decided(line, past.reports, final, key.key, waitedSeconds);
 }
 
 /** Keeps where it may stand what a fault quotes, and throws the fault with the place. */
@@ -268,7 +272,9 @@ async function judging(
     answerSchema: { name: "review", schema: judgeAnswerSchema(question) },
     read: async (content, sentBack) => {
       const reading = readJudgeAnswer(content, question);
-      return reading.ok ? withExistingEvidence(reading.value, (text) => view.pointer(text), sentBack) : reading;
+      if (!reading.ok) return reading;
+      const isWork = (pointer: string): boolean => view.isWork(pointer);
+      return withExistingEvidence(reading.value, (text) => view.pointer(text), isWork, sentBack);
     },
     again: askAgain,
   };
@@ -354,7 +360,7 @@ async function readPast(store: ObjectStore, event: SuperviseEvent): Promise<Past
 }
 
 /** All that leaves the hidden side: four fields, the next step, a key. */
-function crossing(
+function decided(
   line: ManifestLine,
   reports: readonly TurnReport[],
   made: Decision,

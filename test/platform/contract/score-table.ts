@@ -120,14 +120,23 @@ export function scoreTableContract(adapter: string, open: () => Promise<OpenedSc
 
     it("takes heartbeats and aborts, and forgets an abort with the next generation", async () => {
       expect(await table.requestAbort("night")).toBe(false);
-      await expect(table.heartbeat("night", null)).rejects.toMatchObject({ code: "not_found" });
+      await expect(table.heartbeat("night", null, 1)).rejects.toMatchObject({ code: "not_found" });
       await table.startGeneration(0, exampleSweep);
       const controller = { pid: 7, host: "h", startedAt: "s", heartbeatAt: "later" };
-      await table.heartbeat("night", controller);
+      expect(await table.heartbeat("night", controller, 1)).toBe(true);
       expect(await table.requestAbort("night")).toBe(true);
       expect(await (await opened.connect()).sweep("night")).toMatchObject({ controller, abortRequested: true });
       await table.startGeneration(1, { ...exampleSweep, generation: 2 });
       expect((await table.sweep("night"))?.abortRequested).toBe(false);
+    });
+
+    it("lets a process that another has followed say nothing any more", async () => {
+      const holder = (pid: number) => ({ pid, host: "h", startedAt: "s", heartbeatAt: "s" });
+      await table.startGeneration(0, { ...exampleSweep, controller: holder(7) });
+      await table.startGeneration(1, { ...exampleSweep, generation: 2, controller: holder(8) });
+      expect(await table.heartbeat("night", holder(7), 1)).toBe(false);
+      expect(await table.heartbeat("night", null, 1)).toBe(false);
+      expect((await table.sweep("night"))?.controller?.pid).toBe(8);
     });
 
     it("gives out each compaction number once", async () => {

@@ -254,6 +254,7 @@ describe("answers that cannot be used", () => {
     ["an unknown cap", JSON.stringify(good({ caps: ["cap-7"] }))],
     ["an unknown verdict", JSON.stringify(good({ verdict: "PASS" }))],
     ["a credit without evidence", raw.replace(`["${move}"]`, "[]")],
+    ["a credit with no evidence but the request", raw.replace(move, "request.md")],
     ["evidence that does not exist", raw.replace(move, "turn-01/results/none.json")],
     ["an event that does not exist", raw.replace("#2", "#77")],
     ["a cut-off answer", raw.slice(0, 100)],
@@ -284,6 +285,13 @@ describe("answers that cannot be used", () => {
         .trim()
         .split("\n"),
     ).toHaveLength(3);
+  });
+
+  it("the reason that leaves the hidden side repeats nothing of them", async () => {
+    const text = raw.replace('"CP2"', '"the answer is (7,8)"');
+    const error = await judge([{ text }]).catch((thrown: Error) => thrown);
+    expect(error).toMatchObject({ name: "Proctor.Unjudged" });
+    expect(String(error)).not.toContain("(7,8)");
   });
 
   it("a call that is delivered again in the same judging says the same; judging it later begins anew", async () => {
@@ -502,6 +510,17 @@ describe("later turns", () => {
   it("take away what a file that is gone causes", async () => {
     const { made } = await secondTurn({ other: "b" }, lower([move]));
     expect(made.checkpoints[0]!.credit).toBe(0.2);
+  });
+
+  it("take away what rested on a file that is gone, although nothing is left to be named", async () => {
+    const nothing = good({
+      checkpoints: [
+        { id: "CP1", credit: 0, evidence: [], note: "there is no move any more" },
+        { id: "CP2", credit: 0.5, evidence: ["turn-02/events.jsonl#2"], note: "" },
+      ],
+    });
+    expect((await secondTurn({ other: "b" }, nothing)).made.checkpoints[0]!.credit).toBe(0);
+    expect((await secondTurn({ "best_move.json": "a" }, nothing)).made.checkpoints[0]!.credit).toBe(1);
   });
 
   it("a new cap needs a changed file as well", async () => {

@@ -14,6 +14,7 @@ export interface Surroundings {
   tokens: TokenTable;
   onEvent: ((event: HistoryEvent) => void) | null;
   /** Starts or joins. @throws StateFailure StepFunctions.* */
+  admit: ((machine: string, signal: AbortSignal) => Promise<(() => void) | null>) | null;
   startExecution(machine: string, name: string, input: { value: Json; bytes: number }): Execution;
 }
 

@@ -13,7 +13,7 @@
  *     await workflow.tokens.succeed(token, report);   // TaskTokens: "accepted" | "closed"
  *     await workflow.stop("attempt", name, "Proctor.Cancelled", "the operator stopped the sweep");
  *
- * `admit` says whether tasks may start executions of a machine now: so a sweep is drained.
+ * `admit` says when tasks may start executions of a machine: so a sweep is drained, and runs so many attempts at once.
  *
  * A machine is named in `startExecution.sync:2` by its name or by an ARN that ends in `:<name>`. Errors that handlers
  * throw are named by the Error's `name`; a task's cause is {"errorType", "errorMessage"} as JSON. An execution that has
@@ -41,10 +41,11 @@ export interface InterpreterOptions {
   clock: Clock;
   random: Random;
   /**
-   * Whether a task may start an execution of this machine now; without it all may. One that may not fails its task with
-   * Proctor.NotAdmitted and leaves no trace, so that its name can be used later: so a sweep is drained.
+   * Asked before a task starts an execution of a machine; without it all may. What it resolves to is called when that
+   * execution has ended. Null fails the task with Proctor.NotAdmitted and leaves no trace, so that the name can be used
+   * later. `signal` fires when the task is given up.
    */
-  admit?: (machine: string) => boolean;
+  admit?: (machine: string, signal: AbortSignal) => Promise<(() => void) | null>;
   /** Called at once for each event; what it throws would end the execution, so it must not throw. */
   onEvent?: (event: HistoryEvent) => void;
 }
@@ -93,13 +94,8 @@ export class StatesInterpreter implements Workflow {
       resources,
       tokens: this.tokens,
       onEvent: options.onEvent ?? null,
-      startExecution: (arn, name, input) => {
-        const machine = arn.slice(arn.lastIndexOf(":") + 1);
-        if (options.admit?.(machine) === false) {
-          throw new StateFailure("Proctor.NotAdmitted", `no further execution of ${machine} is started`);
-        }
-        return this.#start(machine, name, input);
-      },
+      admit: options.admit ?? null,
+      startExecution: (machine, name, input) => this.#start(machine, name, input),
     };
   }
 

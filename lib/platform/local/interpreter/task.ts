@@ -126,11 +126,25 @@ function invokeWithToken(
 
 /** `.sync:2`: waits for the other execution, which ends with this task. */
 async function startExecution(execution: Execution, request: JsonObject, signal: AbortSignal): Promise<Data> {
-  const { StateMachineArn: machine, Name: name, Input: input } = request;
-  if (typeof machine !== "string") throw unexpected("Arguments.StateMachineArn", machine ?? null, "a string");
+  const { StateMachineArn: arn, Name: name, Input: input } = request;
+  if (typeof arn !== "string") throw unexpected("Arguments.StateMachineArn", arn ?? null, "a string");
   if (name !== undefined && typeof name !== "string") throw unexpected("Arguments.Name", name, "a string");
+  const machine = arn.slice(arn.lastIndexOf(":") + 1);
   const { around } = execution;
-  const child = around.startExecution(machine, name ?? around.tokens.issue(), fromOutside(input ?? {}));
+  const release = around.admit === null ? () => undefined : await around.admit(machine, signal);
+  if (release === null) {
+    if (signal.aborted) throw new Interrupted();
+    throw new StateFailure("Proctor.NotAdmitted", `no further execution of ${machine} is started`);
+  }
+  try {
+    const child = around.startExecution(machine, name ?? around.tokens.issue(), fromOutside(input ?? {}));
+    return await resultOf(execution, child, signal);
+  } finally {
+    release();
+  }
+}
+
+async function resultOf(execution: Execution, child: Execution, signal: AbortSignal): Promise<Data> {
   execution.children.add(child);
   const stop = (): void =>
     child.end({ status: "ABORTED", error: "", cause: "the execution that waited for this one stopped waiting" });

@@ -7,6 +7,7 @@ import { delimiter, join } from "node:path";
 import type { Isolation, Network } from "../../../attempt/vocabulary.ts";
 import type { ModelChoice } from "../../ports.ts";
 import { type BwrapFeatures, featuresOf, sandboxArguments, sandboxSystem } from "./sandbox.ts";
+import { ownPrefix } from "./session.ts";
 
 export interface Bubblewrap {
   path: string;
@@ -66,7 +67,7 @@ export async function detectIsolation(env: NodeJS.ProcessEnv = process.env): Pro
   }
   const version = (await output(path, ["--version"])).text.trim();
   const features = featuresOf((await output(path, ["--help"])).text);
-  const files = await mkdtemp(join(tmpdir(), "proctor-try-"));
+  const files = await mkdtemp(join(tmpdir(), `${ownPrefix}try-`));
   try {
     const system = await sandboxSystem(features, { files, bundles: files, hide: [] });
     const tried = await output(path, [...sandboxArguments(system, "offline", null), "--", "true"]);

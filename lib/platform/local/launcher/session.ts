@@ -25,7 +25,12 @@ export interface ExecutorFolder {
   remove(): Promise<void>;
 }
 
-const prefix = "proctor-";
+/**
+ * How the name of a temporary folder of this process begins. It has the process's number, so that a folder whose process
+ * was killed before it wrote anything there is known as a leftover too; the next session removes it.
+ */
+export const ownPrefix = `proctor-${process.pid}-`;
+const named = /^proctor-(\d+)-/;
 const ownerFile = "owner";
 
 export class LaunchSession {
@@ -40,13 +45,13 @@ export class LaunchSession {
 
   /** Opens a session, and removes what sessions left whose process is gone. `work`: folder for agents' files. */
   static async open(work?: string): Promise<LaunchSession> {
-    const folder = await mkdtemp(join(tmpdir(), prefix));
+    const folder = await mkdtemp(join(tmpdir(), ownPrefix));
     const owner = `${process.pid} ${startOf(process.pid) ?? ""}`;
     await writeFile(join(folder, ownerFile), owner);
     await removeLeftovers(tmpdir(), folder);
     if (work === undefined) return new LaunchSession(folder, folder);
     await mkdir(work, { recursive: true });
-    const inWork = await mkdtemp(join(work, prefix));
+    const inWork = await mkdtemp(join(work, ownPrefix));
     await writeFile(join(inWork, ownerFile), owner);
     await removeLeftovers(work, inWork);
     return new LaunchSession(folder, inWork);
@@ -97,15 +102,25 @@ async function removeLeftovers(parent: string, own: string): Promise<void> {
   const uid = process.getuid?.();
   for (const name of await readdir(parent)) {
     const folder = join(parent, name);
-    if (!name.startsWith(prefix) || folder === own) continue;
+    const pid = Number(named.exec(name)?.[1]);
+    if (Number.isNaN(pid) || folder === own) continue;
     try {
-      if ((await stat(folder)).uid !== uid) continue;
-      const [pid, start] = readFileSync(join(folder, ownerFile), "utf8").split(" ");
-      if (alive(Number(pid)) && (start ?? "") === (startOf(Number(pid)) ?? "")) continue;
+      if ((await stat(folder)).uid !== uid || (alive(pid) && isOwner(pid, folder))) continue;
       await removeWhole(folder);
     } catch {
-      // No owner written: somebody else's, or one that is just being made.
+      // Another session has just removed it.
     }
+  }
+}
+
+/** Whether the process that has this number now is the one that made the folder. */
+function isOwner(pid: number, folder: string): boolean {
+  try {
+    const start = readFileSync(join(folder, ownerFile), "utf8").split(" ")[1] ?? "";
+    return start === (startOf(pid) ?? "");
+  } catch {
+    // No owner written: one that is just being made, or that says nothing else.
+    return true;
   }
 }
 

@@ -132,7 +132,7 @@ describe("a task that starts an execution and waits for it", () => {
     const { run } = setting(parent(), {
       others: { child: wait(1) },
       placeholders: { ChildMachine: "child" },
-      admit: (machine) => machine !== "child" || open,
+      admit: async (machine) => (machine !== "child" || open ? () => undefined : null),
     });
     expect(await run({ name: "c1" })).toMatchObject({ output: { Error: "Proctor.NotAdmitted" } });
     open = true;

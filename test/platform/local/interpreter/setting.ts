@@ -52,7 +52,7 @@ export function setting(
     /** Further machines: name to states. */
     others?: Record<string, Record<string, unknown>>;
     placeholders?: Record<string, string>;
-    admit?: (machine: string) => boolean;
+    admit?: NonNullable<ConstructorParameters<typeof StatesInterpreter>[0]["admit"]>;
     /** Beside the history that is always kept. */
     onEvent?: (event: HistoryEvent) => void;
   } = {},
