@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 /** The command line. It only names commands; what a command does is loaded when it is called, so that help is instant. */
 import { Command, CommanderError } from "commander";
-import { type CommandResult, endProcess, reportFailure } from "./command.ts";
+import { type CommandResult, endProcess, outliveReaders, reportFailure, reportUsage } from "./command.ts";
 
+outliveReaders();
 const program = new Command("proctor")
   .description("Runs benchmarks of AI agents at scale and tells, with error bars, what they are worth.")
   .version("0.1.0")
@@ -87,6 +88,7 @@ command(program, "doctor", "what is there, what is missing, what to do", () => i
 try {
   await program.parseAsync();
 } catch (error) {
-  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
+  if (error instanceof CommanderError)
+    await reportUsage(error.exitCode, error.message, process.argv.includes("--json"));
   else await reportFailure(error, process.argv.includes("--json"));
 }
