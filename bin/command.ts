@@ -33,7 +33,9 @@ export async function reportFailure(error: unknown, json: boolean): Promise<void
   const message = error instanceof Error ? error.message : String(error);
   if (json) {
     const problems = error instanceof ProblemsError ? error.problems.map(problemJson) : [];
-    await write(process.stdout, `${JSON.stringify({ error: message, problems })}\n`);
+    // The problems say it all; beside them the message would say it twice.
+    const said = problems.length > 0 ? `${problems.length} ${problems.length === 1 ? "problem" : "problems"}` : message;
+    await write(process.stdout, `${JSON.stringify({ error: said, problems })}\n`);
   } else {
     await write(process.stderr, `${message}\n`);
     if (process.env.PROCTOR_DEBUG && error instanceof Error) await write(process.stderr, `${error.stack}\n`);

@@ -63,7 +63,12 @@ command(
   "run a sweep, or go on with it; Ctrl-C drains, twice stops",
   () => import("./commands/run.ts"),
 ).option("--unisolated", "let a real model work without a sandbox");
-command(program, "status <sweep>", "how far a sweep is", () => import("./commands/status.ts"));
+command(
+  program,
+  "status [sweep]",
+  "how far a sweep is; without a name, which there are",
+  () => import("./commands/status.ts"),
+);
 command(program, "abort <sweep>", "stop a running sweep and all that it started", () => import("./commands/abort.ts"));
 command(program, "retry <sweep>", "run errors again, or judge them again", () => import("./commands/retry.ts"))
   .option(
