@@ -24,14 +24,11 @@ export interface ScriptedModelsOptions {
 export async function startScriptedModels(options: ScriptedModelsOptions): Promise<{ close(): Promise<void> }> {
   const scripts = new ScriptFiles();
   const faults = new Map<string, number>();
-  const closing = new AbortController();
   const server = createServer((request, response) => {
-    answer(request, response, { scripts, faults, clock: options.clock, closing: closing.signal }).catch(
-      (error: unknown) => {
-        if (response.headersSent) response.destroy();
-        else refuse(response, 500, error instanceof Error ? error.message : String(error));
-      },
-    );
+    answer(request, response, { scripts, faults, clock: options.clock }).catch((error: unknown) => {
+      if (response.headersSent) response.destroy();
+      else refuse(response, 500, error instanceof Error ? error.message : String(error));
+    });
   });
   server.keepAliveTimeout = 30_000;
   await rm(options.socket, { force: true });
@@ -44,7 +41,6 @@ export async function startScriptedModels(options: ScriptedModelsOptions): Promi
   });
   return {
     async close() {
-      closing.abort();
       server.closeAllConnections();
       await new Promise<void>((resolve) => server.close(() => resolve()));
       await rm(options.socket, { force: true });
@@ -66,7 +62,6 @@ interface World {
   /** How often a fault with `times` was served, by call. */
   faults: Map<string, number>;
   clock: Clock;
-  closing: AbortSignal;
 }
 
 interface Caller {
@@ -103,10 +98,14 @@ async function answer(request: IncomingMessage, response: ServerResponse, world:
     if (error instanceof ProblemsError) return refuse(response, 500, `broken script: ${error.message}`);
     throw error;
   }
-  const gone = new AbortController();
-  response.once("close", () => gone.abort());
-  if (scripted.delayMs) await world.clock.sleep(scripted.delayMs, AbortSignal.any([gone.signal, world.closing]));
   if (response.destroyed) return;
+  if (scripted.delayMs) {
+    // Closing the server closes its connections, so one signal says both.
+    const gone = new AbortController();
+    response.once("close", () => gone.abort());
+    await world.clock.sleep(scripted.delayMs, gone.signal);
+    if (response.destroyed) return;
+  }
 
   const call = [caller.attempt, caller.role, caller.task, caller.turn, index].join("/");
   if (scripted.fault) {

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -204,6 +204,16 @@ function commandLine(pid: number): string {
 
 describe("in this process", () => {
   launcherContract(() => openInProcessLauncher({ ...options, runner: waitingRunnerHere }));
+
+  it("names what keeps an executor's folders from being made, and leaves none of them", async () => {
+    const [session] = readdirSync(join(folder, "work")) as [string];
+    rmSync(join(folder, "work", session), { recursive: true });
+    writeFileSync(join(folder, "work", session), "");
+    await expect(launcher.launch(spec("m1"))).rejects.toMatchObject({
+      name: "LaunchError",
+      message: expect.stringContaining("an executor could not be started"),
+    });
+  });
 
   it("runs the null agent as a function, over the same protocol", async () => {
     await launcher.launch(spec("m1"));
