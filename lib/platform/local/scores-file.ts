@@ -4,6 +4,7 @@
  * crash of the machine at most the last commits, never the file. `secure_delete`, so that a lease's secrets are gone
  * with it: what is deleted is overwritten, and the log that still has it goes when the last process closes the file.
  */
+import { closeSync, openSync } from "node:fs";
 import Database from "libsql";
 import { StoreError } from "../ports.ts";
 
@@ -44,6 +45,7 @@ const schema = `
  */
 export function openScoresFile(path: string): Database.Database {
   return guarded(path, () => {
+    makePrivate(path);
     const database = new Database(path, { timeout: busyMs });
     try {
       useWriteAheadLog(database);
@@ -55,6 +57,15 @@ export function openScoresFile(path: string): Database.Database {
       throw error;
     }
   });
+}
+
+/** Leases hold secrets of tries that run, and the folder may be open to others. SQLite makes its logs with the same mode. */
+function makePrivate(path: string): void {
+  try {
+    closeSync(openSync(path, "wx", 0o600));
+  } catch {
+    // It is there, or can not be made: SQLite says which.
+  }
 }
 
 /** Changing the journal needs the file for oneself and does not wait for it: it is asked for until it is given. */

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "libsql";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -34,6 +34,13 @@ describe("score table on SQLite", () => {
     path = join(folder.path, "scores.sqlite");
   });
   afterEach(() => folder.remove());
+
+  it("is for its user's eyes alone, since leases hold secrets", async () => {
+    const table = openScoreTable(path);
+    await table.startGeneration(0, exampleSweep);
+    for (const file of [path, `${path}-wal`]) expect(statSync(file).mode & 0o077).toBe(0);
+    await table.close();
+  });
 
   it("refuses a file of a later version", async () => {
     const database = openScoresFile(path);
