@@ -57,15 +57,18 @@ export async function startChild(options: ChildSide): Promise<Side> {
     to.end(data);
   }
   child.stdin?.write(`${firstLine}\n`);
+  let forced = false;
   const ended = closed.then(async (end) => {
     await options.sweep?.();
-    return { ...end, said };
+    return forced ? { code: null, signal: null, said } : { ...end, said };
   });
   return {
     ended,
     async end() {
       child.stdin?.end();
-      const timer = setTimeout(() => child.kill("SIGKILL"), graceMs);
+      const timer = setTimeout(() => {
+        forced = child.kill("SIGKILL");
+      }, graceMs);
       await ended;
       clearTimeout(timer);
     },

@@ -23,6 +23,10 @@ export interface Side {
   end(): Promise<void>;
 }
 
+/**
+ * `code` and `signal` are null of a side that had to be killed because it did not leave when it was told to: a SIGKILL
+ * stands for one that came from elsewhere, for want of memory say.
+ */
 export interface SideEnd {
   code: number | null;
   signal: string | null;
@@ -197,7 +201,8 @@ export class LocalLauncher implements Launcher {
   }
 }
 
-const endText = (end: SideEnd): string => (end.signal === null ? `exit ${end.code}` : `signal ${end.signal}`);
+const endText = ({ code, signal }: SideEnd): string =>
+  signal !== null ? `signal ${signal}` : code === null ? "it did not leave when it was told to" : `exit ${code}`;
 /** In one line and without control characters: of the agent's side it is hostile. */
 function said(end: SideEnd): string {
   const text = end.said.replace(/[\p{Cc}\p{Cf}\s]+/gu, " ").trim();
