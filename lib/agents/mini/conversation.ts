@@ -142,7 +142,7 @@ async function ask({ client, job }: Conversation, messages: Message[]): Promise<
   const calls: MiniToolCall[] = [];
   for await (const chunk of stream) {
     if (chunk.usage) used = chunk.usage;
-    const choice = chunk.choices[0];
+    const choice = chunk.choices?.[0];
     if (!choice) continue;
     if (choice.finish_reason) finish = choice.finish_reason;
     if (choice.delta.content) content = (content ?? "") + choice.delta.content;

@@ -66,7 +66,7 @@ export const maxRequestBytes = 64 * 1024 ** 2;
 /** Calls in flight at once. */
 export const maxConcurrentCalls = 32;
 /** Bytes of the requests of all calls in flight; each is held several times over while it is passed on and recorded. */
-export const maxHeldBytes = 2 * maxRequestBytes;
+const maxHeldBytes = 2 * maxRequestBytes;
 /** Connections at once: each call has one, and some rest. */
 const maxConnections = 256;
 

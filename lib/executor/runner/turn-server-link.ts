@@ -30,10 +30,6 @@ export class TurnServerLink {
     private readonly secret: string,
   ) {}
 
-  async health(): Promise<void> {
-    await this.#small(await this.#send("GET", "/health"));
-  }
-
   async putPackage(tar: Readable, signal: AbortSignal): Promise<z.infer<typeof packageAnswer>> {
     const answer = await this.#send("PUT", "/package", { body: tar, type: "application/x-tar", signal });
     const text = await this.#small(answer);
