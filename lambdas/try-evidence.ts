@@ -9,6 +9,8 @@ import {
   evidenceFileKey,
   evidenceFiles,
   followUpFileKey,
+  followUpUsageKey,
+  judgingUsageKey,
   type ObjectName,
   type TryName,
   turnFolder,
@@ -32,17 +34,17 @@ export async function tryEvidence(store: ObjectStore, of: TryName, turns: number
     const manifest = await readJson(store, evidenceFileKey(of, turn, evidenceFiles.manifest), evidenceManifest);
     const report = await readJson(store, evidenceFileKey(of, turn, evidenceFiles.report), turnReport);
     if (manifest && report?.turn === turn) reports.push(report);
-    usage.push(...(await readUsage(store, evidenceFileKey(of, turn, evidenceFiles.usage))));
+    usage.push(...((await readUsage(store, evidenceFileKey(of, turn, evidenceFiles.usage))) ?? []));
 
     const decided = await readJson(store, decisionFileKey(of, turn, "decision.json"), decision);
     if (decided?.turn === turn) decisions.push(decided);
-    usage.push(...(await readUsage(store, decisionFileKey(of, turn, evidenceFiles.usage))));
+    usage.push(...(await readCalls(store, (call) => judgingUsageKey(of, turn, call))));
 
     // The last one opens a turn that was never opened, if it was written at all; its call was paid for.
     const opens = turnFolder(turn + 1);
     const written = await readJson(store, followUpFileKey(of, `${opens}.json`), followUp);
     if (written && turn < turns) followUps.push(written);
-    usage.push(...(await readUsage(store, followUpFileKey(of, `${opens}-usage.jsonl`))));
+    usage.push(...(await readCalls(store, (call) => followUpUsageKey(of, turn + 1, call))));
   }
   return { reports, decisions, followUps, usage };
 }
@@ -56,9 +58,19 @@ async function readJson<T>(store: ObjectStore, name: ObjectName, schema: Schema<
   return text === null ? null : parsed(text, schema);
 }
 
-async function readUsage(store: ObjectStore, name: ObjectName): Promise<UsageLine[]> {
+/** A role's calls stand in a file each, numbered without a gap. */
+async function readCalls(store: ObjectStore, nameOf: (call: number) => ObjectName): Promise<UsageLine[]> {
+  const lines: UsageLine[] = [];
+  for (let call = 1; ; call++) {
+    const read = await readUsage(store, nameOf(call));
+    if (read === null) return lines;
+    lines.push(...read);
+  }
+}
+
+async function readUsage(store: ObjectStore, name: ObjectName): Promise<UsageLine[] | null> {
   const text = await readText(store, name);
-  if (text === null) return [];
+  if (text === null) return null;
   return text.split("\n").flatMap((line) => {
     const read = line.trim() === "" ? null : parsed(line, usageLine);
     return read === null ? [] : [read];

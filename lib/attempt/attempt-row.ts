@@ -27,7 +27,7 @@ export interface TryFacts {
   reports: readonly TurnReport[];
   decisions: readonly Decision[];
   followUps: readonly FollowUp[];
-  /** Lines of all usage.jsonl files of the try. */
+  /** Lines of all usage files of the try. */
   usage: readonly UsageLine[];
   fault: RecordEvent["fault"];
   /** True when the try is judged again: no turn can follow. */
@@ -260,8 +260,8 @@ const whyText: Record<StopWhy, string> = {
 
 /**
  * What each role used. A turn is counted by its usage lines, and once more as a whole: an executor's in its report, a
- * supervisor's in its decision. Lines can be lost, and usage.jsonl, written once, can end with a judging that came to
- * nothing and was begun anew; neither account ever holds more than was used, so the larger one counts.
+ * supervisor's in its decision. Lines can be lost, by damage say; neither account ever holds more than was used, so the
+ * larger one counts.
  */
 function spent(
   lines: readonly UsageLine[],

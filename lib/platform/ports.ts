@@ -139,7 +139,8 @@ export interface ScoreTable {
   /** Opens a try: its `running` row, and its lease, both or neither. False: that try exists. */
   openTry(row: ScoreRow, lease: Lease): Promise<boolean>;
   /**
-   * Writes a row whose status has a higher rank than the stored one, drops the lease of a closed try and settles its
+   * Writes a row whose status has a higher rank than the stored one, or an unjudged one over an unjudged one that cost less
+   * (it was judged again, in vain), drops the lease of a closed try and settles its
    * dollars (reserved given back, spent added), in one transaction. False: the stored row stays.
    */
   closeTry(row: ScoreRow): Promise<boolean>;

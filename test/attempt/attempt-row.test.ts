@@ -220,7 +220,7 @@ describe("judging again", () => {
     expect(made.reason).toContain("executor is gone");
   });
 
-  it("counts both judgings, although usage.jsonl was written after the first and for good", () => {
+  it("counts both judgings, also where lines of the second were lost", () => {
     const line = { v: 1, role: "supervisor", turn: 1, model: "j", ms: 1, status: "ok" } as const;
     const usage = [{ ...line, tokens: { input: 100, cached: 0, output: 10 }, usd: 0.2 }];
     expect(again({ usage, decisions: [] }).usd.supervisor).toBe(0.2);

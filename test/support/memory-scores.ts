@@ -73,7 +73,8 @@ export class MemoryScores implements ScoreTable {
   async closeTry(row: ScoreRow): Promise<boolean> {
     const key = rowKey(row.sweep, row.attempt, row.try);
     const stored = this.#rows.get(key);
-    if (stored && statusRank(stored.status) >= statusRank(row.status)) return false;
+    const judgedInVain = row.status === "unjudged" && stored?.status === "unjudged" && spent(row) > spent(stored);
+    if (stored && statusRank(stored.status) >= statusRank(row.status) && !judgedInVain) return false;
     this.#rows.set(key, structuredClone(row));
     const lease = this.#leases.get(leaseKey(row.attempt, row.try));
     this.#leases.delete(leaseKey(row.attempt, row.try));

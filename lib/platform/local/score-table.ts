@@ -188,7 +188,8 @@ class SqliteScoreTable implements ScoreTable {
         row.try,
       );
       const stored = found === undefined ? null : tryColumns.parse(found);
-      if (stored && stored.rank >= rank) return false;
+      const judgedInVain = row.status === "unjudged" && stored?.rank === rank && spent > stored.spent;
+      if (stored && stored.rank >= rank && !judgedInVain) return false;
       this.#run(
         "INSERT INTO tries VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET rank = excluded.rank, spent = excluded.spent, row = excluded.row",
         row.sweep,

@@ -202,7 +202,11 @@ export function scoreTableContract(adapter: string, open: () => Promise<OpenedSc
       await table.openTry(exampleRow(), exampleLease({ reservedUsd: 0.7 }));
       expect(await table.closeTry(exampleRow({ status: "unjudged", usd: usd(0.3) }))).toBe(true);
       expect(await table.sweep("night")).toMatchObject({ reservedUsd: 0, spentUsd: 0.3 });
-      expect(await table.closeTry(exampleRow({ status: "unjudged", usd: usd(9) }))).toBe(false);
+      // Judged again in vain: only what that cost is added, and no judging takes dollars back.
+      expect(await table.closeTry(exampleRow({ status: "unjudged", usd: usd(0.35) }))).toBe(true);
+      expect(await table.closeTry(exampleRow({ status: "unjudged", usd: usd(0.35) }))).toBe(false);
+      expect(await table.closeTry(exampleRow({ status: "unjudged", usd: usd(0.3) }))).toBe(false);
+      expect(await table.sweep("night")).toMatchObject({ reservedUsd: 0, spentUsd: 0.35 });
       const judged = { executor: 0.3, supervisor: 0.1, simulator: 0 };
       expect(await table.closeTry(exampleRow({ status: "pass", usd: judged }))).toBe(true);
       expect(await table.sweep("night")).toMatchObject({ reservedUsd: 0, spentUsd: 0.4 });
