@@ -33,11 +33,30 @@ export async function reportFailure(error: unknown, json: boolean): Promise<void
   const message = error instanceof Error ? error.message : String(error);
   if (json) {
     const problems = error instanceof ProblemsError ? error.problems.map(problemJson) : [];
-    await write(process.stdout, `${JSON.stringify({ error: message, problems })}\n`);
+    // The problems say it all; beside them the message would say it twice.
+    const said = problems.length > 0 ? `${problems.length} ${problems.length === 1 ? "problem" : "problems"}` : message;
+    await write(process.stdout, `${JSON.stringify({ error: said, problems })}\n`);
   } else {
     await write(process.stderr, `${message}\n`);
     if (process.env.PROCTOR_DEBUG && error instanceof Error) await write(process.stderr, `${error.stack}\n`);
   }
+}
+
+/** A call that is not understood, after its words on standard error; `exitCode` 0: help or version, which is none. */
+export async function reportUsage(exitCode: number, message: string, json: boolean): Promise<void> {
+  process.exitCode = exitCode === 0 ? 0 : 2;
+  if (exitCode === 0 || !json) return;
+  const error =
+    message === "(outputHelp)" ? "no command was named; --help lists them" : message.replace(/^error: /, "");
+  await write(process.stdout, `${JSON.stringify({ error, problems: [] })}\n`);
+}
+
+/**
+ * A reader of our output that goes away (`| head`) ends no sweep: what is written after that is dropped. Without this,
+ * the next line of progress would be an exception.
+ */
+export function outliveReaders(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 }
 
 function write(to: NodeJS.WriteStream, text: string): Promise<void> {

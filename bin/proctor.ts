@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 /** The command line. It only names commands; what a command does is loaded when it is called, so that help is instant. */
 import { Command, CommanderError } from "commander";
-import { type CommandResult, endProcess, reportFailure } from "./command.ts";
+import { type CommandResult, endProcess, outliveReaders, reportFailure, reportUsage } from "./command.ts";
 
+outliveReaders();
 const program = new Command("proctor")
   .description("Runs benchmarks of AI agents at scale and tells, with error bars, what they are worth.")
   .version("0.1.0")
@@ -62,7 +63,12 @@ command(
   "run a sweep, or go on with it; Ctrl-C drains, twice stops",
   () => import("./commands/run.ts"),
 ).option("--unisolated", "let a real model work without a sandbox");
-command(program, "status <sweep>", "how far a sweep is", () => import("./commands/status.ts"));
+command(
+  program,
+  "status [sweep]",
+  "how far a sweep is; without a name, which there are",
+  () => import("./commands/status.ts"),
+);
 command(program, "abort <sweep>", "stop a running sweep and all that it started", () => import("./commands/abort.ts"));
 command(program, "retry <sweep>", "run errors again, or judge them again", () => import("./commands/retry.ts"))
   .option(
@@ -82,6 +88,7 @@ command(program, "doctor", "what is there, what is missing, what to do", () => i
 try {
   await program.parseAsync();
 } catch (error) {
-  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
+  if (error instanceof CommanderError)
+    await reportUsage(error.exitCode, error.message, process.argv.includes("--json"));
   else await reportFailure(error, process.argv.includes("--json"));
 }

@@ -34,7 +34,7 @@ export default async function abort(args: string[], options: Record<string, unkn
     const text =
       options.json === true
         ? JSON.stringify({ sweep, stoppedProcess: wasAlive, closedTries: closed })
-        : `${sweep} is stopped${wasAlive ? "" : " (no process ran it)"}${closed > 0 ? `; ${closed} open tries closed as cancelled` : ""}`;
+        : `${sweep} ${wasAlive ? "is stopped" : "was not running"}${closed > 0 ? `; ${closed} open tries closed as cancelled` : ""}`;
     return { exitCode: 0, text };
   } finally {
     await runs.close();

@@ -28,5 +28,7 @@ export default async function demo(_args: string[], options: Record<string, unkn
   const table = await report([name], options);
   const took = `${(elapsedMs / 1000).toFixed(1)} s`;
   const where = `${valid} of ${planned} attempts valid in ${took}. The sweep is ${name} in ${String(options.runs)}/.`;
-  return { exitCode, text: `${table.text}\n\n${where}` };
+  // A demo starts anew each time; what was interrupted is gone on with by its name.
+  const next = exitCode === 0 ? "" : `\n\`proctor retry ${name}\` goes on with it.`;
+  return { exitCode, text: `${table.text}\n\n${where}${next}` };
 }

@@ -1,4 +1,6 @@
 /** `proctor report <sweep>`: pass rates and scores by model and capability, also while the sweep runs. */
+
+import { errorReasons } from "../../lib/results/error-reasons.ts";
 import { leaderboard } from "../../lib/results/leaderboard.ts";
 import { provenanceOf, provenanceText } from "../../lib/results/provenance.ts";
 import { reportJson } from "../../lib/results/report-json.ts";
@@ -26,7 +28,9 @@ export default async function report(args: string[], options: Record<string, unk
       text: [
         `sweep ${head.sweep}, generation ${head.generation}: ${valid} of ${count} attempts valid${running ? `, ${pending} pending` : ""}`,
         ...provenanceText(provenance),
-        leaderboardTable(board),
+        "",
+        leaderboardTable(board, process.stdout.isTTY ? process.stdout.columns : null),
+        ...errorReasons(planned, rows),
       ].join("\n"),
     };
   } finally {

@@ -1,4 +1,5 @@
 /** `proctor run <sweep.yaml>`: runs a sweep, or goes on with it. */
+import { existsSync } from "node:fs";
 import { adapters } from "../../lib/agents/registry.ts";
 import type { HistoryEvent } from "../../lib/platform/local/interpreter/interpreter.ts";
 import { openRuns, type Runs } from "../../lib/platform/local/open-runs.ts";
@@ -9,7 +10,7 @@ import { type LoadedSweep, loadSweep, sweepOf } from "../../lib/sweep/load-sweep
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
 import { problemLine } from "../../lib/tasks/problem.ts";
 import { publish } from "../../lib/tasks/publish.ts";
-import type { CommandResult } from "../command.ts";
+import { CommandError, type CommandResult } from "../command.ts";
 import { sweepSockets } from "../engine/sockets.ts";
 import { runGeneration } from "../sweeps/generation.ts";
 import { type ChosenLauncher, chooseLauncher } from "../sweeps/local-launcher.ts";
@@ -19,6 +20,12 @@ import { refuseOnErrors, refuseWhatFails } from "../sweeps/refusals.ts";
 
 export default async function run(args: string[], options: Record<string, unknown>): Promise<CommandResult> {
   const file = String(args[0]);
+  if (!existsSync(file) && !/\.ya?ml$/.test(file)) {
+    throw new CommandError(
+      2,
+      `${file}: found no such file, expected a sweep file; a sweep that ran before is gone on with by its name with \`proctor retry ${file}\``,
+    );
+  }
   const outcome = await runSweepFile(file, {
     runs: String(options.runs),
     unisolated: options.unisolated === true,

@@ -1,13 +1,15 @@
-/** `proctor status <sweep>`: how far a sweep is, also beside the process that runs it. */
+/** `proctor status [sweep]`: how far a sweep is, also beside the process that runs it; without a name, which there are. */
 
+import { errorStatus } from "../../lib/attempt/vocabulary.ts";
 import { RealClock } from "../../lib/platform/local/real-clock.ts";
 import type { CommandResult } from "../command.ts";
 import { isAlive } from "../sweeps/controller.ts";
-import { findSweep } from "../sweeps/find-sweep.ts";
+import { findSweep, openExistingRuns } from "../sweeps/find-sweep.ts";
 import { allRows, countStatuses } from "../sweeps/generation.ts";
 import { latestGeneration } from "../sweeps/stored.ts";
 
 export default async function status(args: string[], options: Record<string, unknown>): Promise<CommandResult> {
+  if (args[0] === undefined) return listSweeps(options);
   const { runs, record } = await findSweep(String(args[0]), String(options.runs));
   try {
     const rows = await allRows(runs.scores, record.sweep);
@@ -35,12 +37,38 @@ export default async function status(args: string[], options: Record<string, unk
       text: [
         `sweep ${result.sweep}, generation ${result.generation}: ${result.planned} attempts planned`,
         controller === null
-          ? "no process runs it"
+          ? doneText(statuses)
           : `process ${controller.pid} on ${controller.host} runs it, ${running} tries open`,
         ...Object.entries(statuses).map(([name, count]) => `  ${name.padEnd(20)} ${count}`),
         `$${record.spentUsd.toFixed(4)} spent, $${record.reservedUsd.toFixed(4)} reserved, ${cap}`,
       ].join("\n"),
     };
+  } finally {
+    await runs.close();
+  }
+}
+
+function doneText(statuses: ReturnType<typeof countStatuses>): string {
+  const left = errorStatus.options.reduce((sum, status) => sum + (statuses[status] ?? 0), 0);
+  return left === 0 ? "done" : `no process runs it; ${left} without a valid result`;
+}
+
+async function listSweeps(options: Record<string, unknown>): Promise<CommandResult> {
+  const runs = openExistingRuns(String(options.runs));
+  try {
+    const now = new RealClock().now();
+    const sweeps = (await runs.scores.sweeps()).map(({ sweep, generation, planned, controller }) => ({
+      sweep,
+      generation,
+      planned,
+      running: isAlive(controller, now),
+    }));
+    if (options.json === true) return { exitCode: 0, text: JSON.stringify({ sweeps }) };
+    const lines = sweeps.map(
+      ({ sweep, generation, planned, running }) =>
+        `${sweep}  generation ${generation}, ${planned} planned${running ? ", running" : ""}`,
+    );
+    return { exitCode: 0, text: lines.length === 0 ? `no sweep in ${String(options.runs)}` : lines.join("\n") };
   } finally {
     await runs.close();
   }

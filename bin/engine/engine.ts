@@ -37,7 +37,7 @@ import { type Functions, functionNames, localFunctions } from "./functions.ts";
 import { Launches } from "./launches.ts";
 import { mapResults } from "./map-results.ts";
 import { Slots } from "./slots.ts";
-import type { SweepSockets } from "./sockets.ts";
+import { removeDeadSockets, type SweepSockets } from "./sockets.ts";
 
 export interface EngineOptions {
   runs: Runs;
@@ -99,6 +99,7 @@ export class Engine {
     const { runs, sockets, clock, random, secrets } = options;
     const closers: (() => Promise<void>)[] = [];
     const slots = new Slots(options.concurrency);
+    await removeDeadSockets(sockets);
     try {
       const models: ModelClient & { close(): Promise<void> } = createModelClient({ secrets, clock });
       closers.push(() => models.close());

@@ -1,6 +1,7 @@
 /** Where this machine's Unix sockets stand: a short path, the same each time, that nobody else can enter. */
 import { createHash } from "node:crypto";
-import { lstatSync, mkdirSync, realpathSync } from "node:fs";
+import { lstatSync, mkdirSync, readdirSync, realpathSync, rmSync } from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { CommandError } from "../command.ts";
@@ -37,6 +38,31 @@ export function sweepSockets(runsFolder: string, sweep: string): SweepSockets {
     throw new CommandError(3, `${folder} is too long a path for sockets; set TMPDIR to a shorter one`);
   }
   return sockets;
+}
+
+/** Removes sockets beside these on which nobody listens: their process was killed, and its sweep may never be run again. */
+export async function removeDeadSockets(beside: SweepSockets): Promise<void> {
+  const folder = dirname(beside.tokens);
+  const others = readdirSync(folder)
+    .filter((name) => /\.(tokens|models)$/.test(name))
+    .map((name) => join(folder, name))
+    .filter((path) => path !== beside.tokens && path !== beside.models);
+  await Promise.all(
+    others.map(async (path) => {
+      if (await isRefused(path)) rmSync(path, { force: true });
+    }),
+  );
+}
+
+function isRefused(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = connect(path);
+    probe.once("connect", () => {
+      probe.destroy();
+      resolve(false);
+    });
+    probe.once("error", (error: NodeJS.ErrnoException) => resolve(error.code === "ECONNREFUSED"));
+  });
 }
 
 /** The same path for the same folder, before it is made too, and whatever links lead to it. */

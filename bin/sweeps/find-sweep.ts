@@ -6,12 +6,15 @@ import { sweepOf } from "../../lib/sweep/load-sweep.ts";
 import { nearest } from "../../lib/tasks/problem.ts";
 import { CommandError } from "../command.ts";
 
+/** Opens a folder of runs, and makes none. @throws CommandError when it is not there */
+export function openExistingRuns(folder: string): Runs {
+  if (existsSync(folder)) return openRuns(folder, "operator");
+  throw new CommandError(2, `there is no folder ${folder}, so no sweep has run here; --runs names another folder`);
+}
+
 /** Opens the runs and finds the sweep's record. The caller closes the runs. @throws CommandError when there is none */
 export async function findSweep(named: string, folder: string): Promise<{ runs: Runs; record: SweepRecord }> {
-  if (!existsSync(folder)) {
-    throw new CommandError(2, `there is no folder ${folder}, so no sweep has run here; --runs names another folder`);
-  }
-  const runs = openRuns(folder, "operator");
+  const runs = openExistingRuns(folder);
   try {
     const name = /\.ya?ml$/.test(named) && existsSync(named) ? sweepOf(named).name : named;
     const record = await runs.scores.sweep(name);

@@ -27,6 +27,6 @@ export async function chooseLauncher(lines: readonly ManifestLine[], unisolated:
   if (problems.size > 0) throw new CommandError(2, [...problems].join("\n"));
   return {
     open: openUnisolatedLauncher,
-    warning: `WARNING: NO SANDBOX (isolation none): ${found.reason}. Agents run as you, with all that you may read and change. ${found.remedy}.`,
+    warning: `WARNING: NO SANDBOX (isolation none): ${found.reason}. Agents run as you, with all that you may read and change. To have one: ${found.remedy}.`,
   };
 }

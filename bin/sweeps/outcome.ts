@@ -51,10 +51,11 @@ export function outcomeText(outcome: SweepOutcome): string {
   const lines = [
     `sweep ${outcome.sweep}: ${outcome.valid} of ${outcome.planned} attempts valid (${by}), $${dollars.toFixed(4)}, ${(outcome.elapsedMs / 1000).toFixed(1)} s`,
   ];
-  if (outcome.stopped !== null) lines.push(`It was ${outcome.stopped}; the same command goes on.`);
-  else if (outcome.valid < outcome.planned) {
+  if (outcome.stopped !== null) {
+    lines.push(`It was ${outcome.stopped}; the same command goes on, and so does \`proctor retry ${outcome.sweep}\`.`);
+  } else if (outcome.valid < outcome.planned) {
     lines.push(
-      `\`proctor retry ${outcome.sweep}\` takes errors up again; \`proctor report ${outcome.sweep}\` shows them.`,
+      `\`proctor report ${outcome.sweep}\` says why; \`proctor retry ${outcome.sweep}\` takes errors up again.`,
     );
   }
   return lines.join("\n");

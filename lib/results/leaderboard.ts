@@ -170,7 +170,15 @@ function score(standings: readonly Standing[]): Computed<Estimate> {
   const clusters = clustersOf(standings, ({ row }) => row?.score ?? 0);
   const estimate = clusteredMean(clusters);
   if (estimate.value === null) return noResults;
-  return computed({ value: estimate.value.mean, interval: meanInterval(clusters) });
+  // Scores lie in [0, 1], and so does their mean: an interval says nothing of what is outside.
+  const interval = meanInterval(clusters);
+  return computed({
+    value: estimate.value.mean,
+    interval:
+      interval.value === null
+        ? interval
+        : computed({ low: Math.max(0, interval.value.low), high: Math.min(1, interval.value.high) }),
+  });
 }
 
 /** Task means over epochs, in their clusters. */

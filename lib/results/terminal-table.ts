@@ -4,13 +4,17 @@ import type { Computed } from "./computed.ts";
 import { decimals } from "./decimals.ts";
 import type { Cell, Counts, Estimate, Leaderboard } from "./leaderboard.ts";
 
-/** One table: for each system its overall row, then a row for each capability. */
-export function leaderboardTable(board: Leaderboard): string {
-  const agents = new Set(board.systems.map((system) => `${system.agent} ${system.agentVersion}`));
+/**
+ * For each system its overall row, then a row for each capability.
+ * @param columns width of the terminal; a table that is wider is written as blocks instead. Null: there is no such limit.
+ */
+export function leaderboardTable(board: Leaderboard, columns: number | null = null): string {
+  const rows = rowsOf(board);
+  const several = new Set(board.systems.map((system) => `${system.agent} ${system.agentVersion}`)).size > 1;
   const table = new Table({
     head: [
       "model",
-      ...(agents.size > 1 ? ["agent"] : []),
+      ...(several ? ["agent"] : []),
       "capability",
       "planned",
       "valid",
@@ -20,18 +24,61 @@ export function leaderboardTable(board: Leaderboard): string {
       "err=0",
       "err=1",
     ],
-    style: { head: [], border: [], compact: true },
-    colAligns: ["left", ...(agents.size > 1 ? (["left"] as const) : []), "left", "right", "right", "left"],
+    style: { head: [], border: [], compact: true, "padding-left": 0, "padding-right": 1 },
+    chars: borderless,
+    colAligns: ["left", ...(several ? (["left"] as const) : []), "left", "right", "right", "left"],
   });
-  for (const system of board.systems) {
-    const named = [system.model, ...(agents.size > 1 ? [`${system.agent} ${system.agentVersion}`] : [])];
-    table.push([...named, "all", ...cellTexts(system.overall)]);
-    for (const capability of board.capabilities) {
-      const cell = system.byCapability[capability];
-      if (cell) table.push([...named.map(() => ""), capability, ...cellTexts(cell)]);
-    }
+  for (const { model, agent, capability, cell, first } of rows) {
+    const named = first ? [model, ...(several ? [agent] : [])] : ["", ...(several ? [""] : [])];
+    table.push([...named, capability, ...cellTexts(cell)]);
   }
-  return [table.toString(), "", ...legend(board)].join("\n");
+  const text = table.toString();
+  const wide = columns !== null && Math.max(...text.split("\n").map((line) => line.trimEnd().length)) > columns;
+  return [wide ? blocks(rows, several) : text, "", ...legend(board)].join("\n");
+}
+
+interface TableRow {
+  model: string;
+  agent: string;
+  capability: string;
+  cell: Cell;
+  /** First row of its system. */
+  first: boolean;
+}
+
+function rowsOf(board: Leaderboard): TableRow[] {
+  return board.systems.flatMap((system) => {
+    const of = { model: system.model, agent: `${system.agent} ${system.agentVersion}` };
+    // One capability is all there is: its row says it by its name, once.
+    const capabilities = board.capabilities.flatMap((capability) => {
+      const cell = system.byCapability[capability];
+      return cell ? [{ ...of, capability, cell, first: board.capabilities.length === 1 }] : [];
+    });
+    return board.capabilities.length === 1
+      ? capabilities
+      : [{ ...of, capability: "all", cell: system.overall, first: true }, ...capabilities];
+  });
+}
+
+const edges = ["top", "top-mid", "top-left", "top-right", "bottom", "bottom-mid", "bottom-left", "bottom-right"];
+const sides = ["left", "left-mid", "mid", "mid-mid", "right", "right-mid"];
+const borderless: Record<string, string> = {
+  ...Object.fromEntries([...edges, ...sides].map((name) => [name, ""])),
+  middle: " ",
+};
+
+/** The same for a narrow terminal: three lines a row. */
+function blocks(rows: readonly TableRow[], several: boolean): string {
+  return rows
+    .map(({ model, agent, capability, cell }) => {
+      const [planned, valid, errors, passRate, averageScore, asFailures, asPasses] = cellTexts(cell);
+      return [
+        `${model}${several ? `, ${agent}` : ""}, ${capability}: ${valid} of ${planned} valid, errors: ${errors}`,
+        `  PR ${passRate}  err=0 ${asFailures}  err=1 ${asPasses}`,
+        `  AS ${averageScore}`,
+      ].join("\n");
+    })
+    .join("\n");
 }
 
 function cellTexts(cell: Cell): string[] {
@@ -68,8 +115,9 @@ function valueText(estimate: Computed<Estimate>): string {
 
 function legend(board: Leaderboard): string[] {
   const lines = [
-    "PR: share of valid attempts that passed; AS: their mean score; both over task means, [95 % interval over tasks,",
-    "clustered by twin]. err=0, err=1: PR with errors counted as failures, as passes.",
+    "PR, pass rate: share of valid attempts that passed. AS, average score: their mean score.",
+    "Both over task means, with a 95 % interval over tasks, a task and its twin as one cluster.",
+    "err=0, err=1: the pass rate with errors counted as failures, as passes.",
   ];
   if (board.unplanned > 0) {
     lines.push(

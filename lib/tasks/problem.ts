@@ -77,9 +77,36 @@ export function zodProblems(
       (at, step) => (typeof at === "object" && at !== null ? (at as Record<PropertyKey, unknown>)[step] : undefined),
       value,
     );
-    return [{ file, field, severity: "error", found: shown(found), expected: issue.message }];
+    return [{ file, field, severity: "error", found: shown(found), expected: expectedBy(issue) }];
   });
 }
+
+/** zod's own words for a type are no words for a user; messages that a schema states are. */
+function expectedBy(issue: z.core.$ZodIssue): string {
+  if (!/^(Invalid|Too (small|big)|Unrecognized)/.test(issue.message)) return issue.message;
+  switch (issue.code) {
+    case "invalid_type":
+      return typeWords[issue.expected] ?? `a ${issue.expected}`;
+    case "invalid_value":
+      return issue.values.map(String).join(" or ");
+    case "too_small":
+      return `at least ${issue.minimum}${sizeWords[issue.origin] ?? ""}`;
+    case "too_big":
+      return `at most ${issue.maximum}${sizeWords[issue.origin] ?? ""}`;
+    default:
+      return issue.message.replace(/^Invalid (input|string): /, "");
+  }
+}
+const typeWords: Readonly<Record<string, string>> = {
+  string: "text",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  array: "a list",
+  object: "an object with its fields",
+  record: "an object with its fields",
+};
+const sizeWords: Readonly<Record<string, string>> = { string: " characters", array: " entries" };
 
 /** Issues of the one branch of a union that the value was meant for, where there is one: the branch whose kind it has. */
 function innermost(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {

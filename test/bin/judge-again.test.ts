@@ -26,7 +26,12 @@ async function judged(capUsd: number, attempts: string[]) {
       return { status: "SUCCEEDED", output: null, error: null, cause: null };
     },
   };
-  const progress = { say: (text: string) => said.push(text), ended: () => undefined };
+  const progress = {
+    begin: () => undefined,
+    beat: () => undefined,
+    say: (text: string) => said.push(text),
+    ended: () => undefined,
+  };
   const again = await judgeAgain(
     engine,
     lines.map((line) => ({ line, try: 1 })),

@@ -44,6 +44,7 @@ describe("proctor report", () => {
         passed,
         valid: passed,
         score: passed ? 1 : null,
+        reason: passed ? "passed" : "the provider refused",
         ended: open.started,
       });
     }
@@ -56,7 +57,8 @@ describe("proctor report", () => {
     expect(exitCode).toBe(0);
     expect(text).toContain("sweep sweep-a, generation 1: 1 of 3 attempts valid");
     expect(text).toContain("isolation: bwrap (2 tries)");
-    expect(text).toMatch(/scripted-model +│ all +│ +3 │ +1 │ 1 rate_limit, 1 missing │ 1\.000 \[0\.207, 1\.000\] │/);
+    expect(text).toMatch(/scripted-model +exploration +3 +1 +1 rate_limit, 1 missing +1\.000 \[0\.207, 1\.000\] /);
+    expect(text).toContain("errors:\n  1 x rate_limit: the provider refused");
   });
 
   it("prints one object with --json", async () => {

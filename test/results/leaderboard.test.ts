@@ -212,11 +212,28 @@ describe("the table", () => {
   it("keeps its edges straight with wide characters", () => {
     const wide = (text: string): number =>
       [...text].reduce((width, char) => width + (/\p{Script=Han}/u.test(char) ? 2 : 1), 0);
-    const rows = leaderboardTable(board)
-      .split("\n")
-      .filter((line) => /^[│┌├└]/.test(line));
-    expect(rows.length).toBeGreaterThan(5);
-    expect(new Set(rows.map(wide)).size).toBe(1);
+    const [head, ...rest] = leaderboardTable(board).split("\n");
+    const rows = rest.slice(0, rest.indexOf(""));
+    expect(rows).toHaveLength(5);
+    const column = wide(head!.slice(0, head!.indexOf("capability")));
+    for (const row of rows) {
+      const text = /(all|skill_usage|探索)/.exec(row)!;
+      expect(wide(row.slice(0, text.index))).toBe(column);
+    }
+  });
+
+  it("is written as blocks where the terminal is too narrow for it", () => {
+    const text = leaderboardTable(board, 80);
+    expect(text).toContain("甲模型, skill_usage: 1 of 1 valid, errors: 0\n  PR 1.000");
+    expect(
+      Math.max(
+        ...text
+          .split("\n")
+          .slice(0, -4)
+          .map((line) => line.length),
+      ),
+    ).toBeLessThanOrEqual(80);
+    expect(leaderboardTable(board, 500)).toBe(leaderboardTable(board));
   });
 
   it("the head names isolation, roles and lowered limits", () => {

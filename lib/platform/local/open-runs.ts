@@ -1,6 +1,6 @@
 /** A folder of this machine's sweeps: `objects/`, `scores.sqlite`, and a marker that says that it is one. */
 import fs from "node:fs";
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import { type Identity, type ObjectStore, type Role, type ScoreTable, StoreError } from "../ports.ts";
 import { openFileStore, removeLeftovers } from "./file-store.ts";
@@ -43,7 +43,7 @@ export function openRuns(folder: string, role: Exclude<Role, "turn-grant">): Run
 
 function claim(folder: string): void {
   try {
-    fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeFolder(resolve(folder));
     const path = join(folder, markerFile);
     if (!fs.existsSync(path)) {
       const others = fs.readdirSync(folder).filter((name) => !name.startsWith(markerFile) && !name.startsWith("."));
@@ -74,6 +74,18 @@ function claim(folder: string): void {
     }
     const full = code === "ENOSPC" || code === "EDQUOT";
     throw new StoreError(full ? "no_space" : "unavailable", `${folder} can not be used: ${message}`, { cause: error });
+  }
+}
+
+/** Step by step: Node's own recursive mkdir never comes back from a place that takes no folders, /proc say. */
+function makeFolder(folder: string): void {
+  if (fs.statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
+  if (dirname(folder) !== folder) makeFolder(dirname(folder));
+  try {
+    fs.mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    // Another process may have made it just now.
+    if (!fs.statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw error;
   }
 }
 

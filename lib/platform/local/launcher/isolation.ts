@@ -62,7 +62,10 @@ export async function detectIsolation(env: NodeJS.ProcessEnv = process.env): Pro
     return {
       bwrap: false,
       reason: path === null ? "bwrap is not on PATH" : `PROCTOR_BWRAP names ${path}, which is not there`,
-      remedy: "install bubblewrap: apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora)",
+      remedy:
+        path === null
+          ? "install bubblewrap: apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora)"
+          : "unset PROCTOR_BWRAP, or let it name bubblewrap's program",
     };
   }
   const version = (await output(path, ["--version"])).text.trim();
