@@ -1,5 +1,5 @@
 /**
- * What Record reads of a try: reports, decisions, follow-ups, usage. Everything is got by name, since the role may not
+ * What Record, and whoever closes a try in its place, reads of it: reports, decisions, follow-ups, usage. Everything is got by name, since the role may not
  * list. What is missing or unreadable is left out: the row says what that means.
  */
 import type { TryFacts } from "../lib/attempt/attempt-row.ts";
@@ -77,7 +77,8 @@ async function readUsage(store: ObjectStore, name: ObjectName): Promise<UsageLin
   });
 }
 
-async function readText(store: ObjectStore, name: ObjectName): Promise<string | null> {
+/** Null when it is not there. @throws StoreError as get, other than by `not_found` */
+export async function readText(store: ObjectStore, name: ObjectName): Promise<string | null> {
   try {
     return Buffer.from(await store.get(name)).toString("utf8");
   } catch (error) {

@@ -85,7 +85,7 @@ export function localFunctions(ports: FunctionPorts): Functions {
     },
     taskStopped: taskStoppedHandler({ scores: reaper.scores, tokens }),
     executionEnded: executionEndedHandler({
-      scores: reaper.scores,
+      ...reaper,
       clock,
       tokens,
       stopExecutors: ports.stopExecutors,

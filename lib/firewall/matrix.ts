@@ -67,13 +67,21 @@ const write: Grant = { right: "W" };
 const names: Grant = { right: "L" };
 const readOnly = (...only: FileKind[]): Grant => ({ right: "R", only });
 
+/** What Record reads of a try, and who closes one in its place: reports, decisions and usage, by name. */
+const closing = {
+  evidence: [readOnly("report", "manifest", "usage")],
+  followups: [read],
+  decisions: [readOnly("decision", "usage")],
+} as const;
+
 /** What a role may do; a column that is not named is closed to it. */
 export const matrix: Readonly<Record<Role, Readonly<Partial<Record<Column, readonly Grant[]>>>>> = {
   /** The mailbox's objects are sealed: whoever takes over this role finds ciphertext. */
   "executor-task": { mailbox: [read] },
   "turn-grant": { agent: [readOwn], runner: [readOwn], evidence: [createOwn] },
   preflight: { agent: [read], runner: [read], hidden: [names], results: [read], scores: [read] },
-  prepare: { agent: [read], runner: [read], simulator: [read], hidden: [names], scores: [read, write] },
+  /** It closes what an earlier generation left open. */
+  prepare: { agent: [read], runner: [read], simulator: [read], hidden: [names], ...closing, scores: [read, write] },
   "open-turn": {
     agent: [read],
     runner: [read],
@@ -98,12 +106,7 @@ export const matrix: Readonly<Record<Role, Readonly<Partial<Record<Column, reado
     followups: [createOwn, readOwn],
     keys: [readOnly("simulator key")],
   },
-  record: {
-    evidence: [readOnly("report", "manifest", "usage")],
-    followups: [read],
-    decisions: [readOnly("decision", "usage")],
-    scores: [read, write],
-  },
+  record: { ...closing, scores: [read, write] },
   compact: {
     evidence: [readOnly("report", "manifest", "usage")],
     followups: [readOnly("usage")],
@@ -112,7 +115,7 @@ export const matrix: Readonly<Record<Role, Readonly<Partial<Record<Column, reado
     scores: [read],
   },
   /** Task stopped, execution ended, and the scheduled reaper. */
-  reaper: { scores: [read, write] },
+  reaper: { ...closing, scores: [read, write] },
   "state-machine": { results: [readOnly("manifest"), { right: "C", only: ["maps"] }] },
   "runner-container": { keys: [readOnly("executor key")] },
   operator: {

@@ -4,10 +4,13 @@ import { executionEndedHandler } from "../../lambdas/execution-ended.ts";
 import { taskStopped, taskStoppedHandler } from "../../lambdas/task-stopped.ts";
 import { openRow } from "../../lib/attempt/attempt-row.ts";
 import { executorEnd } from "../../lib/attempt/executor-end.ts";
+import { judgingUsageKey } from "../../lib/firewall/keys.ts";
 import { guardScores } from "../../lib/platform/local/guarded-scores.ts";
 import type { StoppedExecutor } from "../../lib/platform/ports.ts";
 import { aLine } from "../support/manifest-line.ts";
+import { MemoryObjects } from "../support/memory-objects.ts";
 import { MemoryScores } from "../support/memory-scores.ts";
+import { putTurn } from "../support/role-world.ts";
 
 const line = aLine();
 const now = Date.UTC(2026, 0, 1);
@@ -109,9 +112,10 @@ describe("the end of an executor", () => {
 
 describe("execution ended", () => {
   const name = `${line.attempt}-g01`;
-  function handlerOf({ scores, tokens }: Awaited<ReturnType<typeof openTry>>) {
+  function handlerOf({ scores, tokens }: Awaited<ReturnType<typeof openTry>>, objects = new MemoryObjects()) {
     const stops: [string, string | null][] = [];
     const handler = executionEndedHandler({
+      store: objects.as({ role: "reaper" }),
       scores: guardScores(scores, "reaper"),
       clock: { now: () => now + 5000, sleep: async () => {} },
       tokens,
@@ -138,6 +142,26 @@ describe("execution ended", () => {
       const world = await openTry(null, null);
       await handlerOf(world).handler({ ...ended, status });
       expect(await world.scores.tries(line.sweep, line.attempt)).toMatchObject([{ status: "infra_error" }]);
+    }
+  });
+
+  it("keeps what its whole turns and their judging cost", async () => {
+    for (const [status, becomes] of [
+      ["ABORTED", "cancelled"],
+      ["FAILED", "unjudged"],
+    ] as const) {
+      const world = await openTry(null);
+      const objects = new MemoryObjects();
+      const of = { attempt: line.attempt, try: 1 };
+      putTurn(objects, of, 1);
+      const call = { v: 1, role: "supervisor", turn: 1, model: "j", ms: 1, status: "timeout", usd: 0.4 };
+      const tokens = { input: 9, cached: 0, output: 0 };
+      objects.put(judgingUsageKey(of, 1, 1), `${JSON.stringify({ ...call, tokens })}\n`);
+      await handlerOf(world, objects).handler({ ...ended, status });
+      expect(await world.scores.tries(line.sweep, line.attempt)).toMatchObject([
+        { status: becomes, turns: 1, usd: { executor: 0.001, supervisor: 0.4 } },
+      ]);
+      expect((await world.scores.sweep(line.sweep))?.spentUsd).toBe(0.401);
     }
   });
 

@@ -172,6 +172,7 @@ export class AttemptWorld {
   ): Promise<unknown> {
     const { status, error, cause } = ended;
     return executionEndedHandler({
+      store: this.objects.as({ role: "reaper" }),
       scores: this.scoresOf("reaper"),
       clock: this.clock,
       tokens: this.machine.tokens,
