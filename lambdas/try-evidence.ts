@@ -15,10 +15,11 @@ import {
   type TryName,
   turnFolder,
 } from "../lib/firewall/keys.ts";
-import { type ObjectStore, StoreError } from "../lib/platform/ports.ts";
+import type { ObjectStore } from "../lib/platform/ports.ts";
 import { type Decision, decision } from "../lib/roles/decision.ts";
 import { type FollowUp, followUp } from "../lib/roles/follow-up.ts";
 import { evidenceManifest } from "../lib/trajectory/evidence-manifest.ts";
+import { getOrNull } from "../lib/trajectory/evidence-view.ts";
 import { type TurnReport, turnReport } from "../lib/trajectory/turn-report.ts";
 
 export type TryEvidence = Pick<TryFacts, "reports" | "decisions" | "followUps" | "usage">;
@@ -79,12 +80,8 @@ async function readUsage(store: ObjectStore, name: ObjectName): Promise<UsageLin
 
 /** Null when it is not there. @throws StoreError as get, other than by `not_found` */
 export async function readText(store: ObjectStore, name: ObjectName): Promise<string | null> {
-  try {
-    return Buffer.from(await store.get(name)).toString("utf8");
-  } catch (error) {
-    if (error instanceof StoreError && error.code === "not_found") return null;
-    throw error;
-  }
+  const bytes = await getOrNull(store, name);
+  return bytes && Buffer.from(bytes).toString("utf8");
 }
 
 function parsed<T>(text: string, schema: Schema<T>): T | null {
