@@ -115,7 +115,7 @@ it.each<[string, string[], number, RegExp]>([
   ["no command", [], 2, /no command/],
   ["an unknown command", ["frobnicate"], 2, /unknown command/],
   ["an unknown option", ["run", "sweep.yaml", "--frob"], 2, /unknown option/],
-  ["a missing argument", ["status"], 2, /missing required argument/],
+  ["a missing argument", ["abort"], 2, /missing required argument/],
   ["an unknown sweep", ["report", "none", "--runs", "empty-runs"], 2, /no sweep none/],
   ["runs that are not there", ["status", "none", "--runs", "nowhere"], 2, /no folder nowhere/],
   ["a status that is no error", ["retry", "ok", "--status", "pass"], 2, /pass is not an error/],

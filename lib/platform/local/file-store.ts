@@ -262,7 +262,7 @@ function storeError(error: unknown, what: string): unknown {
     case "ENOSPC":
     case "EDQUOT":
     case "EFBIG":
-      return new StoreError("no_space", `${what}: the disk is full (${code}); make room and run the same again`, {
+      return new StoreError("no_space", `the disk is full (${code}), make room and run the same again: ${what}`, {
         cause: error,
       });
     case "ENAMETOOLONG":
