@@ -32,6 +32,9 @@ export interface GenerationRequest {
   sweep: string;
   digest: string;
   fixed: string;
+  seed: number;
+  /** Hash of the preambles that the published requests begin with. */
+  preamble: string;
   capUsd: number | null;
   lanes: readonly { lane: string; model: string; concurrency: number }[];
   /** Attempts at the same time, over all lanes. */
@@ -108,6 +111,8 @@ async function execute(
       concurrency: request.concurrency,
       lanes: request.lanes.map(({ lane, model, concurrency }) => ({ lane, model, concurrency })),
       planned: request.planned.length,
+      seed: request.seed,
+      preamble: request.preamble,
     },
     request.planned.map((line) => ({ ...line, generation })),
   );

@@ -6,6 +6,7 @@
 import type { ScoreRow } from "../results/score-row.ts";
 import type { Decision } from "../roles/decision.ts";
 import type { FollowUp } from "../roles/follow-up.ts";
+import { promptsDigest } from "../roles/prompts/digest.ts";
 import type { ManifestLine } from "../sweep/manifest-line.ts";
 import type { TurnReport } from "../trajectory/turn-report.ts";
 import { attemptScore } from "./credit.ts";
@@ -72,12 +73,19 @@ export function attemptRow(facts: TryFacts): ScoreRow {
     isolation: last?.isolation ?? stored.isolation,
     digests: {
       ...stored.digests,
-      prompts: decided?.digests.prompts ?? stored.digests.prompts,
+      prompts: promptsOf(decided, facts.followUps) ?? stored.digests.prompts,
       rubric: decided?.digests.rubric ?? stored.digests.rubric,
     },
     ended: new Date(facts.now).toISOString(),
     reason: end.reason,
   };
+}
+
+/** One digest of all prompts that the roles of this try were given. */
+function promptsOf(decided: Decision | null, followUps: readonly FollowUp[]): string | null {
+  const simulator = [...new Set(followUps.map(({ digests }) => digests.prompts))].sort();
+  if (decided === null || simulator.length === 0) return decided?.digests.prompts ?? null;
+  return promptsDigest({ supervisor: decided.digests.prompts, simulator });
 }
 
 export interface Opening {

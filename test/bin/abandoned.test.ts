@@ -25,7 +25,9 @@ async function killed() {
   const { sweep } = line;
   const sweepRow = { sweep, digest: "d", fixed: "{}", capUsd: 10, planned: 1 };
   await scores.startGeneration(0, { ...sweepRow, generation: 1, controller: null });
-  await storePlan(store, { v: 1, ...sweepRow, generation: 1, concurrency: 1, lanes: [] }, [line]);
+  await storePlan(store, { v: 1, ...sweepRow, generation: 1, concurrency: 1, lanes: [], seed: 0, preamble: "p" }, [
+    line,
+  ]);
   await scores.reserve(sweep, 2);
   const opened = { now: Date.UTC(2026, 0, 1), isolation: null, image: "i", loweredLimits: {} };
   await scores.openTry(openRow(line, 1, opened), {

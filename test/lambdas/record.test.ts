@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { recordHandler } from "../../lambdas/record.ts";
 import { decisionFileKey, evidenceFileKey, followUpUsageKey, judgingUsageKey } from "../../lib/firewall/keys.ts";
+import { promptsDigest } from "../../lib/roles/prompts/digest.ts";
 import type { Turn } from "../support/attempt-world.ts";
 import { attemptWorld } from "../support/attempt-world.ts";
 
@@ -55,7 +56,7 @@ describe("record", () => {
         followups: 1,
         usd: { executor: 0.02, supervisor: 0.3, simulator: 0.05 },
         tokens: { executor: { input: 200 }, supervisor: { input: 15, cached: 3, output: 6 }, simulator: { input: 5 } },
-        digests: { prompts: "p", rubric: "r" },
+        digests: { prompts: promptsDigest({ supervisor: "p", simulator: ["p"] }), rubric: "r" },
       },
     ]);
     expect(await world.scores.sweep(world.line.sweep)).toMatchObject({ reservedUsd: 0, spentUsd: 0.37 });
