@@ -77,7 +77,6 @@ export type Role =
 export interface SweepRecord {
   sweep: string;
   generation: number;
-  compaction: number;
   /** Digest of the sweep file as expanded. */
   digest: string;
   /** The parts of the sweep that must not change under one name: roles, limits, compat. */
@@ -128,8 +127,6 @@ export interface ScoreTable {
    */
   heartbeat(sweep: string, controller: SweepRecord["controller"], generation: number): Promise<boolean>;
   requestAbort(sweep: string): Promise<boolean>;
-  /** The next compaction number, given out once. */
-  nextCompaction(sweep: string): Promise<number>;
   /**
    * Adds to `reservedUsd` while reserved + spent + usd <= cap. False: the cap holds it back. Less than 0 gives back what
    * was reserved for a try that did not open. @throws StoreError not_found for a sweep that was never started

@@ -86,26 +86,22 @@ describe("task stopped", () => {
 describe("the end of an executor", () => {
   const end = { code: null, signal: null, stopCode: null, reason: "" };
   const table = [
-    [{ ...end, code: 137, reason: "OutOfMemoryError: container killed" }, "Proctor.ExecutorOutOfMemory", "agent"],
-    [{ ...end, code: 137 }, "Proctor.ExecutorOutOfMemory", "agent"],
-    [{ ...end, signal: "SIGKILL" }, "Proctor.ExecutorOutOfMemory", "agent"],
-    [{ ...end, code: 137, stopCode: "SpotInterruption" }, "Proctor.ExecutorInterrupted", "platform"],
-    [{ ...end, code: 143, stopCode: "SpotInterruption" }, "Proctor.ExecutorInterrupted", "platform"],
-    [{ ...end, stopCode: "InfrastructureHealth" }, "Proctor.ExecutorInterrupted", "platform"],
-    [{ ...end, signal: "SIGTERM" }, "Proctor.ExecutorInterrupted", "platform"],
-    [
-      { ...end, stopCode: "TaskFailedToStart", reason: "CannotPullContainerError" },
-      "Proctor.ExecutorNotStarted",
-      "platform",
-    ],
-    [{ ...end, stopCode: "UserInitiated" }, "Proctor.ExecutorStopped", "user"],
-    [{ ...end, code: 1, stopCode: "EssentialContainerExited" }, "Proctor.ExecutorExited", "platform"],
-    [{ ...end, code: 0 }, "Proctor.ExecutorExited", "platform"],
+    [{ ...end, code: 137, reason: "OutOfMemoryError: container killed" }, "Proctor.ExecutorOutOfMemory"],
+    [{ ...end, code: 137 }, "Proctor.ExecutorOutOfMemory"],
+    [{ ...end, signal: "SIGKILL" }, "Proctor.ExecutorOutOfMemory"],
+    [{ ...end, code: 137, stopCode: "SpotInterruption" }, "Proctor.ExecutorInterrupted"],
+    [{ ...end, code: 143, stopCode: "SpotInterruption" }, "Proctor.ExecutorInterrupted"],
+    [{ ...end, stopCode: "InfrastructureHealth" }, "Proctor.ExecutorInterrupted"],
+    [{ ...end, signal: "SIGTERM" }, "Proctor.ExecutorInterrupted"],
+    [{ ...end, stopCode: "TaskFailedToStart", reason: "CannotPullContainerError" }, "Proctor.ExecutorNotStarted"],
+    [{ ...end, stopCode: "UserInitiated" }, "Proctor.ExecutorStopped"],
+    [{ ...end, code: 1, stopCode: "EssentialContainerExited" }, "Proctor.ExecutorExited"],
+    [{ ...end, code: 0 }, "Proctor.ExecutorExited"],
   ] as const;
 
   it("is told apart by stop code, exit code, signal and reason", () => {
-    for (const [stopped, error, culprit] of table) {
-      expect(executorEnd(stopped), JSON.stringify(stopped)).toMatchObject({ error, culprit });
+    for (const [stopped, error] of table) {
+      expect(executorEnd(stopped), JSON.stringify(stopped)).toMatchObject({ error });
     }
   });
 });
