@@ -231,7 +231,7 @@ export function columnOf(name: ObjectName): ObjectColumn | null {
 }
 
 /** Every column that keys beginning with this prefix can stand in. */
-export function columnsBelow(prefix: ObjectName): ObjectColumn[] {
+function columnsBelow(prefix: ObjectName): ObjectColumn[] {
   const exact = columnOf(prefix);
   if (exact) return [exact];
   if (prefix.bucket === "tasks") {

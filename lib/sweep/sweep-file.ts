@@ -9,7 +9,7 @@ const count = (expected: string): z.ZodInt => z.int(expected);
 const positive = (expected: string): z.ZodNumber => z.number(expected).positive(expected);
 
 /** A sweep's name stands in keys, in the names of executions, and in a partition of the results. */
-export const sweepName = z
+const sweepName = z
   .string("a name")
   .regex(
     /^[A-Za-z0-9][A-Za-z0-9._-]*$/,
@@ -18,7 +18,7 @@ export const sweepName = z
   .max(64, "a name of at most 64 characters");
 
 /** A model by its provider's name for it. `price` replaces that of models.yaml. */
-export const modelReference = z.strictObject({
+const modelReference = z.strictObject({
   name: text,
   /** A provider of models.yaml. */
   provider: text,
@@ -26,7 +26,7 @@ export const modelReference = z.strictObject({
 });
 export type ModelReference = z.infer<typeof modelReference>;
 
-export const agentReference = z.strictObject({
+const agentReference = z.strictObject({
   name: text,
   /** Must be the version at hand. Default: that version. */
   version: text.optional(),

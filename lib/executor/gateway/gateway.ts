@@ -64,7 +64,7 @@ export interface ClosedTurn {
 /** Larger requests are refused. */
 export const maxRequestBytes = 64 * 1024 ** 2;
 /** Calls in flight at once. */
-export const maxConcurrentCalls = 32;
+const maxConcurrentCalls = 32;
 
 export class Gateway {
   readonly #options: GatewayOptions;
