@@ -7,6 +7,7 @@ import { openRow } from "../../lib/attempt/attempt-row.ts";
 import { decisionFileKey, evidenceFileKey, judgingUsageKey } from "../../lib/firewall/keys.ts";
 import { remaining } from "../../lib/sweep/resume.ts";
 import { someDecision } from "../attempt/facts.ts";
+import { aLease } from "../support/lease.ts";
 import { aLine } from "../support/manifest-line.ts";
 import { MemoryObjects } from "../support/memory-objects.ts";
 import { MemoryScores } from "../support/memory-scores.ts";
@@ -30,20 +31,7 @@ async function killed() {
   ]);
   await scores.reserve(sweep, 2);
   const opened = { now: Date.UTC(2026, 0, 1), isolation: null, image: "i", loweredLimits: {} };
-  await scores.openTry(openRow(line, 1, opened), {
-    sweep,
-    attempt: line.attempt,
-    try: 1,
-    generation: 1,
-    round: 1,
-    mailbox: "m",
-    sealKey: "k",
-    turnSecret: "s",
-    turnToken: null,
-    reservedUsd: 2,
-    executor: null,
-    expiresAt: "2026-02-01T00:00:00Z",
-  });
+  await scores.openTry(openRow(line, 1, opened), aLease(line, { reservedUsd: 2 }));
   await scores.startGeneration(1, { ...sweepRow, generation: 2, controller: null });
   return {
     objects,

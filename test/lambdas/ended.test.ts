@@ -7,6 +7,7 @@ import { executorEnd } from "../../lib/attempt/executor-end.ts";
 import { judgingUsageKey } from "../../lib/firewall/keys.ts";
 import { guardScores } from "../../lib/platform/local/guarded-scores.ts";
 import type { StoppedExecutor } from "../../lib/platform/ports.ts";
+import { aLease } from "../support/lease.ts";
 import { aLine } from "../support/manifest-line.ts";
 import { MemoryObjects } from "../support/memory-objects.ts";
 import { MemoryScores } from "../support/memory-scores.ts";
@@ -26,20 +27,10 @@ async function openTry(turnToken: string | null, executor: string | null = "exec
     planned: 1,
     controller: null,
   });
-  await scores.openTry(openRow(line, 1, { now, isolation: null, image: null, loweredLimits: {} }), {
-    sweep: line.sweep,
-    attempt: line.attempt,
-    try: 1,
-    generation: 1,
-    round: 1,
-    mailbox: "m",
-    sealKey: "k",
-    turnSecret: "s",
-    turnToken,
-    reservedUsd: 1,
-    executor,
-    expiresAt: "2026-01-02T00:00:00Z",
-  });
+  await scores.openTry(
+    openRow(line, 1, { now, isolation: null, image: null, loweredLimits: {} }),
+    aLease(line, { turnToken, executor }),
+  );
   const failed: string[][] = [];
   const open = new Set(turnToken === null ? [] : [turnToken]);
   const tokens = {
