@@ -6,27 +6,26 @@ import type { ManifestLine } from "../lib/sweep/manifest-line.ts";
 import { readText, tryEvidence } from "./try-evidence.ts";
 
 export interface CloseLeftOpenDeps {
-  /** As a role sees it that may read what Record may. */
+  /** As Record sees it: nobody else may read what a row is made from. */
   store: ObjectStore;
   scores: Pick<ScoreTable, "closeTry">;
   clock: Pick<Clock, "now">;
 }
 
 /**
- * @param line of the attempt, in any generation; null when it is not known
- * @returns whether this call closed it
+ * Closes a try that is open. Who finds one asks for this; it is done with Record's rights, not with the asker's.
+ * `line` of the attempt in any generation, null when it is not known. Resolves to whether this call closed it.
  * @throws StoreError
  */
-export async function closeLeftOpen(
-  { store, scores, clock }: CloseLeftOpenDeps,
-  stored: ScoreRow,
-  line: ManifestLine | null,
-  end: LeftOpenEnd,
-): Promise<boolean> {
-  const wholeTurns = await turnsWithManifest(store, stored);
-  // One turn more than is whole: a turn that was cut may have left its usage.
-  const found = await tryEvidence(store, stored, wholeTurns + 1);
-  return scores.closeTry(leftOpenRow({ ...found, stored, line, wholeTurns, now: clock.now() }, end));
+export type CloseLeftOpen = (stored: ScoreRow, line: ManifestLine | null, end: LeftOpenEnd) => Promise<boolean>;
+
+export function closeLeftOpen({ store, scores, clock }: CloseLeftOpenDeps): CloseLeftOpen {
+  return async (stored, line, end) => {
+    const wholeTurns = await turnsWithManifest(store, stored);
+    // One turn more than is whole: a turn that was cut may have left its usage.
+    const found = await tryEvidence(store, stored, wholeTurns + 1);
+    return scores.closeTry(leftOpenRow({ ...found, stored, line, wholeTurns, now: clock.now() }, end));
+  };
 }
 
 async function turnsWithManifest(store: ObjectStore, of: TryName): Promise<number> {

@@ -7,11 +7,11 @@ import { type ExecutionEndedEvent, type ExecutionEndedResult, executionEndedEven
 import type { LeftOpenEnd } from "../lib/attempt/left-open.ts";
 import { attemptOfExecutionName } from "../lib/attempt/machines.ts";
 import { tryFolder } from "../lib/firewall/keys.ts";
-import type { Clock, ObjectStore, ScoreRow, ScoreTable, TaskTokens } from "../lib/platform/ports.ts";
-import { closeLeftOpen } from "./close-left-open.ts";
+import type { Clock, ScoreRow, ScoreTable, TaskTokens } from "../lib/platform/ports.ts";
+import type { CloseLeftOpen } from "./close-left-open.ts";
 
 export interface ExecutionEndedDeps {
-  store: ObjectStore;
+  closeLeftOpen: CloseLeftOpen;
   scores: ScoreTable;
   clock: Clock;
   tokens: Pick<TaskTokens, "fail">;
@@ -34,7 +34,7 @@ export function executionEndedHandler(deps: ExecutionEndedDeps): (event: unknown
       const lease = await deps.scores.lease(row.attempt, row.try);
       if (lease?.turnToken) await deps.tokens.fail(lease.turnToken, "Proctor.ExecutionEnded", whyEnded(ended));
       stopped += await deps.stopExecutors(tryFolder(row), lease?.executor ?? null, whyEnded(ended));
-      if (row.status === "running" && (await closeLeftOpen(deps, row, ended.line, endOf(ended)))) closed += 1;
+      if (row.status === "running" && (await deps.closeLeftOpen(row, ended.line, endOf(ended)))) closed += 1;
     }
     if (rows.length === 0 && (await closeUnopened(deps, ended))) closed += 1;
     return { v: 1, closed, stopped };

@@ -18,7 +18,7 @@ import type { Clock, Lease, ObjectStore, Random, ScoreRow, ScoreTable } from "..
 import type { AgentChoice, ManifestLine } from "../lib/sweep/manifest-line.ts";
 import { base32 } from "../lib/tasks/canonical.ts";
 import type { RunnerPart } from "../lib/tasks/published.ts";
-import { closeLeftOpen } from "./close-left-open.ts";
+import type { CloseLeftOpen } from "./close-left-open.ts";
 import { functionError } from "./function-error.ts";
 import { type PublishedLookup, publishedPackages } from "./published-package.ts";
 
@@ -27,6 +27,8 @@ export interface PrepareDeps {
   scores: ScoreTable;
   clock: Clock;
   random: Random;
+  /** For tries that an earlier generation left open. */
+  closeLeftOpen: CloseLeftOpen;
   /** The agent's image by digest, locally its bundle's version; null for an agent that cannot be launched here. */
   imageOf(agent: AgentChoice): string | null;
   /** Seconds that the Turn state may last beyond the turn itself: start of the executor, collecting, the answer. */
@@ -74,7 +76,7 @@ async function prepareOnce(
     if (before.status !== "running") throw functionError(prepareEnds.refused, before.reason);
   }
   for (const open of tries.filter((row) => row.status === "running")) {
-    await closeLeftOpen(deps, open, line, {
+    await deps.closeLeftOpen(open, line, {
       status: "infra_error",
       reason: "interrupted: the run that opened this try ended",
     });

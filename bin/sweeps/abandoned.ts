@@ -24,8 +24,8 @@ export async function closeAbandoned(
     if (row.status !== "running" || row.generation >= before) continue;
     const plan = plans.get(row.generation) ?? (await plannedLines(runs.objects, sweep, row.generation));
     plans.set(row.generation, plan);
-    const deps = { store: runs.objects, scores: runs.scores, clock };
-    if (await closeLeftOpen(deps, row, plan.get(row.attempt) ?? null, end)) closed += 1;
+    const close = closeLeftOpen({ store: runs.objects, scores: runs.scores, clock });
+    if (await close(row, plan.get(row.attempt) ?? null, end)) closed += 1;
   }
   return closed;
 }

@@ -67,21 +67,13 @@ const write: Grant = { right: "W" };
 const names: Grant = { right: "L" };
 const readOnly = (...only: FileKind[]): Grant => ({ right: "R", only });
 
-/** What Record reads of a try, and who closes one in its place: reports, decisions and usage, by name. */
-const closing = {
-  evidence: [readOnly("report", "manifest", "usage")],
-  followups: [read],
-  decisions: [readOnly("decision", "usage")],
-} as const;
-
 /** What a role may do; a column that is not named is closed to it. */
 export const matrix: Readonly<Record<Role, Readonly<Partial<Record<Column, readonly Grant[]>>>>> = {
   /** The mailbox's objects are sealed: whoever takes over this role finds ciphertext. */
   "executor-task": { mailbox: [read] },
   "turn-grant": { agent: [readOwn], runner: [readOwn], evidence: [createOwn] },
   preflight: { agent: [read], runner: [read], hidden: [names], results: [read], scores: [read] },
-  /** It closes what an earlier generation left open. */
-  prepare: { agent: [read], runner: [read], simulator: [read], hidden: [names], ...closing, scores: [read, write] },
+  prepare: { agent: [read], runner: [read], simulator: [read], hidden: [names], scores: [read, write] },
   "open-turn": {
     agent: [read],
     runner: [read],
@@ -106,7 +98,12 @@ export const matrix: Readonly<Record<Role, Readonly<Partial<Record<Column, reado
     followups: [createOwn, readOwn],
     keys: [readOnly("simulator key")],
   },
-  record: { ...closing, scores: [read, write] },
+  record: {
+    evidence: [readOnly("report", "manifest", "usage")],
+    followups: [read],
+    decisions: [readOnly("decision", "usage")],
+    scores: [read, write],
+  },
   compact: {
     evidence: [readOnly("report", "manifest", "usage")],
     followups: [readOnly("usage")],
@@ -115,7 +112,7 @@ export const matrix: Readonly<Record<Role, Readonly<Partial<Record<Column, reado
     scores: [read],
   },
   /** Task stopped, execution ended, and the scheduled reaper. */
-  reaper: { ...closing, scores: [read, write] },
+  reaper: { scores: [read, write] },
   "state-machine": { results: [readOnly("manifest"), { right: "C", only: ["maps"] }] },
   "runner-container": { keys: [readOnly("executor key")] },
   operator: {

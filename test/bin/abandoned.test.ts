@@ -1,7 +1,9 @@
 /** Tries of killed processes, as the next generation and `abort` find them. */
+
 import { describe, expect, it } from "vitest";
 import { closeAbandoned } from "../../bin/sweeps/abandoned.ts";
 import { storePlan } from "../../bin/sweeps/stored.ts";
+import { closeLeftOpen } from "../../lambdas/close-left-open.ts";
 import { prepareHandler } from "../../lambdas/prepare.ts";
 import { openRow } from "../../lib/attempt/attempt-row.ts";
 import { decisionFileKey, evidenceFileKey, judgingUsageKey } from "../../lib/firewall/keys.ts";
@@ -45,6 +47,7 @@ async function killed() {
         scores,
         clock,
         random: countingRandom(),
+        closeLeftOpen: closeLeftOpen({ store: objects.as({ role: "record" }), scores, clock }),
         imageOf: () => "image",
         turnMarginSeconds: 600,
         heartbeatSeconds: 300,

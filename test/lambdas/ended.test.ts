@@ -1,5 +1,7 @@
 /** The functions that look after executors and executions that ended. */
+
 import { describe, expect, it } from "vitest";
+import { closeLeftOpen } from "../../lambdas/close-left-open.ts";
 import { executionEndedHandler } from "../../lambdas/execution-ended.ts";
 import { taskStopped, taskStoppedHandler } from "../../lambdas/task-stopped.ts";
 import { openRow } from "../../lib/attempt/attempt-row.ts";
@@ -102,7 +104,11 @@ describe("execution ended", () => {
   function handlerOf({ scores, tokens }: Awaited<ReturnType<typeof openTry>>, objects = new MemoryObjects()) {
     const stops: [string, string | null][] = [];
     const handler = executionEndedHandler({
-      store: objects.as({ role: "reaper" }),
+      closeLeftOpen: closeLeftOpen({
+        store: objects.as({ role: "record" }),
+        scores: guardScores(scores, "record"),
+        clock: { now: () => now + 5000 },
+      }),
       scores: guardScores(scores, "reaper"),
       clock: { now: () => now + 5000, sleep: async () => {} },
       tokens,
