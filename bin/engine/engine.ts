@@ -195,7 +195,10 @@ export class Engine {
 
   async close(): Promise<void> {
     await this.settled();
-    for (const close of [...this.#closers].reverse()) await close();
+    const failures: unknown[] = [];
+    // What one of them can not end must not keep the others open, and with them this process.
+    for (const close of [...this.#closers].reverse()) await close().catch((error: unknown) => failures.push(error));
+    if (failures.length > 0) throw failures[0];
   }
 
   private after(work: Promise<unknown>): void {

@@ -72,7 +72,10 @@ function messageOf(line: MiniLine): Message[] {
       return [{ role: "user", content: line.content }];
     case "assistant":
       return [
-        { role: "assistant", content: line.content, ...(line.tool_calls ? { tool_calls: line.tool_calls } : {}) },
+        line.tool_calls
+          ? { role: "assistant", content: line.content, tool_calls: line.tool_calls }
+          : // Without calls the API takes no message without content, and an empty answer must not end the conversation.
+            { role: "assistant", content: line.content ?? "" },
       ];
     case "tool":
       return [{ role: "tool", tool_call_id: line.tool_call_id, content: line.content }];
@@ -81,13 +84,20 @@ function messageOf(line: MiniLine): Message[] {
   }
 }
 
-/** A turn that was cut can leave calls without results, which the API refuses: they are answered. */
+/**
+ * A turn that was cut can leave calls without results, which the API refuses: they are answered. Results belong to the
+ * message before them: some servers number the calls of each answer anew, so that an id says nothing beyond it.
+ */
 function closeOpenCalls(messages: Message[]): void {
-  const answered = new Set(messages.flatMap((message) => (message.role === "tool" ? [message.tool_call_id] : [])));
+  let answered = new Set<string>();
   for (let at = messages.length - 1; at >= 0; at--) {
     const message = messages[at];
-    if (message?.role !== "assistant" || !message.tool_calls) continue;
-    const open = message.tool_calls.filter((call) => !answered.has(call.id));
+    if (message?.role === "tool") answered.add(message.tool_call_id);
+    if (message?.role !== "assistant") continue;
+    const results = answered;
+    answered = new Set();
+    if (!message.tool_calls) continue;
+    const open = message.tool_calls.filter((call) => !results.has(call.id));
     messages.splice(
       at + 1,
       0,

@@ -17,7 +17,9 @@ async function main(): Promise<number> {
   }
   const job = miniJob.parse(JSON.parse(readFileSync(path, "utf8")));
   const transcript = join(job.state, miniTranscript);
-  const before = existsSync(transcript) ? readFileSync(transcript, "utf8").split("\n") : [];
+  const earlier = existsSync(transcript) ? readFileSync(transcript, "utf8") : "";
+  // A turn that was killed while it wrote leaves half a line, which must not swallow the first one of this turn.
+  if (earlier !== "" && !earlier.endsWith("\n")) appendFileSync(transcript, "\n");
   const env: Record<string, string> = {};
   for (const [name, value] of Object.entries(process.env)) {
     if (value !== undefined && name !== miniEnv.key && name !== miniEnv.baseUrl) env[name] = value;
@@ -33,7 +35,7 @@ async function main(): Promise<number> {
       maxOutputChars: job.options.maxOutputChars,
       env,
     },
-    before: before.flatMap((line) => parseMiniLine(line) ?? []),
+    before: earlier.split("\n").flatMap((line) => parseMiniLine(line) ?? []),
     keep: (line) => appendFileSync(transcript, `${JSON.stringify(line)}\n`),
     say: (text) => void process.stdout.write(text),
     now: () => Date.now(),

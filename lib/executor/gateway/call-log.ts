@@ -70,7 +70,8 @@ export class CallLog {
   async close(): Promise<string | null> {
     await this.#last;
     const file = this.#file;
-    if (file) {
+    // One that failed, on a full disk say, closed itself then and does not say so again.
+    if (file && !file.closed) {
       await new Promise<void>((resolve) => {
         file.once("close", resolve);
         file.end();

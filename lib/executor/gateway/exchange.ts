@@ -129,7 +129,8 @@ async function relayWhole(
   const completion = JSON.parse(body) as Record<string, unknown>;
   // Without a length the client waits for the end, which comes when the call is on record.
   response.writeHead(200, { "content-type": "application/json" });
-  await pass(raw);
+  // An answer that is all there is paid for as the provider says, also where the client no longer takes it.
+  await pass(raw).catch(() => undefined);
   return {
     kind: "completed",
     httpStatus: answer.httpStatus,

@@ -64,7 +64,11 @@ export interface ClosedTurn {
 /** Larger requests are refused. */
 export const maxRequestBytes = 64 * 1024 ** 2;
 /** Calls in flight at once. */
-const maxConcurrentCalls = 32;
+export const maxConcurrentCalls = 32;
+/** Bytes of the requests of all calls in flight; each is held several times over while it is passed on and recorded. */
+export const maxHeldBytes = 2 * maxRequestBytes;
+/** Connections at once: each call has one, and some rest. */
+const maxConnections = 256;
 
 export class Gateway {
   readonly #options: GatewayOptions;
@@ -83,6 +87,7 @@ export class Gateway {
     });
     this.#server.keepAliveTimeout = 60_000;
     this.#server.requestTimeout = 0;
+    this.#server.maxConnections = maxConnections;
   }
 
   /** @throws Error when the socket cannot be made */
@@ -177,6 +182,8 @@ export class GatewayTurn {
   /** Calls that wait for another one's end. */
   readonly #waiting: (() => void)[] = [];
   readonly #life: ModelLife = { lastAt: null, calls: 0, pending: 0 };
+  /** Bytes of the requests of calls that have not ended. */
+  #heldBytes = 0;
   #result: Promise<ClosedTurn> | null = null;
 
   constructor(
@@ -225,9 +232,15 @@ export class GatewayTurn {
   /** Handles one request for a completion. */
   async take(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.#life.pending++;
+    let held = 0;
     try {
-      const text = await readBody(request);
-      if (text === null) return refuse(response, "too_large");
+      const text = await readBody(request, (bytes) => {
+        if (this.#heldBytes + bytes > maxHeldBytes) return false;
+        held += bytes;
+        this.#heldBytes += bytes;
+        return true;
+      });
+      if (typeof text !== "string") return refuse(response, text.refused);
       const body = this.#checked(text, response);
       if (!body) return;
       if (this.#closed.signal.aborted) return refuse(response, "no_turn");
@@ -241,6 +254,7 @@ export class GatewayTurn {
       }
     } finally {
       this.#life.pending--;
+      this.#heldBytes -= held;
     }
   }
 
@@ -297,18 +311,27 @@ export class GatewayTurn {
   }
 }
 
-/** A request's body as text; null when it is too large. */
-async function readBody(request: IncomingMessage): Promise<string | null> {
+/**
+ * A request's body as text, or why there is no room for it.
+ * @param hold asked before so many bytes more are kept
+ */
+async function readBody(
+  request: IncomingMessage,
+  hold: (bytes: number) => boolean,
+): Promise<string | { refused: "too_large" | "too_many" }> {
   const chunks: Buffer[] = [];
   let bytes = 0;
+  let refused: "too_large" | "too_many" | null = null;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    // What is too large is read to its end, so that the client hears why, but not kept.
-    if (bytes <= maxRequestBytes) chunks.push(chunk);
-    else if (bytes > 4 * maxRequestBytes) request.destroy();
+    if (bytes > maxRequestBytes) refused = "too_large";
+    else if (refused === null && !hold(chunk.length)) refused = "too_many";
+    // What is refused is read to its end, so that the client hears why, but not kept.
+    if (refused === null) chunks.push(chunk);
     else chunks.length = 0;
+    if (bytes > 4 * maxRequestBytes) request.destroy();
   }
-  return bytes > maxRequestBytes ? null : Buffer.concat(chunks).toString("utf8");
+  return refused === null ? Buffer.concat(chunks).toString("utf8") : { refused };
 }
 
 function hash(text: string): Buffer {

@@ -210,6 +210,7 @@ class Runner {
     const { clock } = this.deps;
     const until = clock.now() + (this.deps.maxIdleMs ?? 2 * 3_600_000);
     let faultySince: number | null = null;
+    const woken = AbortSignal.any([this.#signal, this.interrupt]);
     for (let wait = firstPollMs; ; wait = Math.min(slowestPollMs, wait * 1.5)) {
       if (this.#signal.aborted) return "stopped";
       if (this.interrupt.aborted) return "interrupted";
@@ -224,7 +225,7 @@ class Runner {
         }
       }
       if (clock.now() >= until) return "idle";
-      await clock.sleep(wait, AbortSignal.any([this.#signal, this.interrupt]));
+      await clock.sleep(wait, woken);
     }
   }
 

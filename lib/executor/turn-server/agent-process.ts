@@ -71,12 +71,13 @@ function exitOf(child: ChildProcess): Promise<AgentExit> {
   });
 }
 
-/** Signals a process group; one that is gone is no error. */
-function signalGroup(pid: number, signal: NodeJS.Signals): void {
+/** Signals a process group; one that is gone is no error. macOS says EPERM of one that has only zombies left. */
+export function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== "ESRCH" && code !== "EPERM") throw error;
   }
 }
 

@@ -134,16 +134,15 @@ export class RunningTurn {
 function listen(from: Readable, to: Writable, say: (text: string) => boolean): Promise<void> {
   const text = new OutputText();
   return new Promise((resolve) => {
+    const goOn = (): void => void from.resume();
+    to.on("drain", goOn).once("close", goOn);
     from.on("data", (chunk: Buffer) => {
       let more = true;
       for (const piece of text.push(chunk)) more = say(piece) && more;
-      if (!more) {
-        from.pause();
-        to.once("drain", () => from.resume());
-        to.once("close", () => from.resume());
-      }
+      if (!more) from.pause();
     });
     const end = (): void => {
+      to.off("drain", goOn).off("close", goOn);
       for (const piece of text.end()) say(piece);
       resolve();
     };

@@ -20,6 +20,9 @@ export interface ChecksPoolOptions {
   worker?: URL;
 }
 
+/** How long a worker may take to start. */
+const startMs = 60_000;
+
 export interface ChecksPool extends CheckRunner {
   /** Ends the workers. Jobs that wait or run are rejected. */
   close(): Promise<void>;
@@ -66,8 +69,10 @@ class WorkerPool implements ChecksPool {
       }
       return outcomes;
     } finally {
-      this.#running--;
-      this.#waiting.shift()?.();
+      // A place is handed on, not given back, where somebody waits: who comes just now must not take it as well.
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#running--;
     }
   }
 
@@ -83,13 +88,14 @@ class WorkerPool implements ChecksPool {
   }
 
   async #turn(): Promise<void> {
-    if (this.#running >= this.#limit) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    this.#running++;
+    if (this.#running < this.#limit) this.#running++;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
   #run(job: CheckJob, checks: string[]): Promise<Run> {
     if (this.#closed) return Promise.reject(new Error("the pool of checks is closed"));
-    const worker = this.#idle.pop() ?? this.#start();
+    const warm = this.#idle.pop();
+    const worker = warm ?? this.#start();
     return new Promise((resolve, reject) => {
       const outcomes: CheckOutcome[] = [];
       let timer: NodeJS.Timeout | undefined;
@@ -98,7 +104,7 @@ class WorkerPool implements ChecksPool {
         if (ended) return;
         ended = true;
         clearTimeout(timer);
-        worker.off("message", onMessage).off("error", onError).off("exit", onExit);
+        worker.off("online", watch).off("message", onMessage).off("error", onError).off("exit", onExit);
         if (stopped === null) {
           worker.unref();
           this.#idle.push(worker);
@@ -111,13 +117,16 @@ class WorkerPool implements ChecksPool {
           else resolve({ outcomes, stopped });
         }, reject);
       };
-      const watch = (): void => {
+      const limit = (ms: number, why: string): void => {
         clearTimeout(timer);
-        timer = setTimeout(() => end(`took more than ${this.#checkMs / 1000} s`), this.#checkMs);
+        timer = setTimeout(() => end(why), ms);
       };
+      const watch = (): void => limit(this.#checkMs, `took more than ${this.#checkMs / 1000} s`);
       const onMessage = (message: unknown): void => {
-        outcomes.push(checkOutcome.parse(message));
-        if (outcomes.length === checks.length) end(null);
+        const outcome = checkOutcome.safeParse(message);
+        if (outcome.success) outcomes.push(outcome.data);
+        if (!outcome.success) end("gave no outcome");
+        else if (outcomes.length === checks.length) end(null);
         else watch();
       };
       const onError = (error: NodeJS.ErrnoException): void => {
@@ -127,7 +136,12 @@ class WorkerPool implements ChecksPool {
       const onExit = (): void => end("ended its worker");
       worker.on("message", onMessage).on("error", onError).on("exit", onExit);
       worker.ref();
-      watch();
+      // The start of a thread on a busy machine is not the check's time.
+      if (warm) watch();
+      else {
+        limit(startMs, `was not begun within ${startMs / 1000} s`);
+        worker.once("online", watch);
+      }
       worker.postMessage({ job, checks } satisfies WorkerRequest);
     });
   }

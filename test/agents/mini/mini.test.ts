@@ -274,6 +274,44 @@ describe("the loop", () => {
     ]);
   });
 
+  it("answers calls that were cut also where a server numbers the calls of each answer anew", async () => {
+    const asked: MiniLine = {
+      type: "assistant",
+      ts: 1,
+      turn: 1,
+      content: null,
+      finish_reason: "tool_calls",
+      tool_calls: [{ id: "call_0", type: "function", function: { name: "bash", arguments: "{}" } }],
+    };
+    const result: MiniLine = {
+      type: "tool",
+      ts: 1,
+      turn: 1,
+      tool_call_id: "call_0",
+      name: "bash",
+      content: "out",
+      is_error: false,
+    };
+    const before: MiniLine[] = [{ type: "user", ts: 1, turn: 1, content: "first" }, asked, result, asked];
+    const ran = await run(() => completion("ok"), {}, before);
+    expect(ran.bodies[0]?.messages.slice(2).map(({ role, content }) => [role, content])).toEqual([
+      ["assistant", null],
+      ["tool", "out"],
+      ["assistant", null],
+      ["tool", "[interrupted]"],
+      ["user", "do it"],
+    ]);
+  });
+
+  it("goes on after an answer that was empty, which the API takes as a text alone", async () => {
+    const before: MiniLine[] = [
+      { type: "user", ts: 1, turn: 1, content: "first" },
+      { type: "assistant", ts: 1, turn: 1, content: null, finish_reason: "stop" },
+    ];
+    const ran = await run(() => completion("ok"), {}, before);
+    expect(ran.bodies[0]?.messages[2]).toEqual({ role: "assistant", content: "" });
+  });
+
   it("keeps a lone surrogate, NUL and 300 KB of an answer", async () => {
     const text = `\ud800\u0000${"x".repeat(300_000)}`;
     const ran = await run(() => completion(text));

@@ -1,5 +1,5 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer, request as httpRequest } from "node:http";
+import { createServer, request as httpRequest, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -202,6 +202,43 @@ describe("a call", () => {
     ).toBe(odd);
     expect(provider.calls[0]?.body.messages).toEqual([{ role: "user", content: odd }]);
     expect((await close(turn)).records[0]?.request).toMatchObject({ messages: [{ content: odd }] });
+  });
+});
+
+describe("what a turn leaves", () => {
+  it("says that the record could not be written, and does not wait for it for ever", async () => {
+    await gateway.close();
+    gateway = await Gateway.start({
+      socket: join(folder, "g"),
+      agentKey: "agent-key",
+      providerKey,
+      clock,
+      random: countingRandom,
+      spool: async () => join(folder, "not-there"),
+    });
+    const turn = openTurn();
+    await ask(hello);
+    await ask(hello);
+    const closed = await turn.close();
+    expect(closed.recordFault?.message).toContain("ENOENT");
+    expect(closed.usage).toMatchObject({ input: 200, output: 20 });
+  });
+
+  it("counts an answer that the agent did not take as the provider told it", async () => {
+    const turn = openTurn();
+    provider.answer = ({ response }) => sendJson(response, 200, completion("x".repeat(16 * 1024 ** 2)));
+    const sent = httpRequest({
+      socketPath: join(folder, "g"),
+      path: "/v1/chat/completions",
+      method: "POST",
+      headers: { authorization: "Bearer agent-key", "content-type": "application/json" },
+    });
+    sent.on("error", () => undefined).end(JSON.stringify(hello));
+    const answered = await new Promise<IncomingMessage>((resolve) => sent.once("response", resolve));
+    answered.on("error", () => undefined);
+    const closed = await close(turn);
+    expect(closed.usage).toMatchObject({ input: 100, output: 10 });
+    expect(closed.records[0]).toMatchObject({ status: "ok", estimated: false });
   });
 });
 

@@ -12,6 +12,21 @@ export class Interrupted extends Error {
 /** One reason for all: making a DOMException each time costs more than the rest of an abort. */
 const noLongerWanted = "the result is no longer wanted";
 
+/** A timer that is this much late has not come late by itself: the process was stopped, or too busy to see anything. */
+const lateMs = 1000;
+/** What arrived meanwhile is read within that. */
+const catchUpMs = 2000;
+
+/**
+ * Sleeps until a limit is over. A process that was stopped (Ctrl-Z, a machine that slept) finds all its limits over when
+ * it goes on, and the answers that kept them still unread: these come first.
+ * @param until milliseconds since 1970
+ */
+export async function limitOver(clock: Clock, until: number, signal: AbortSignal): Promise<void> {
+  await clock.sleep(until - clock.now(), signal);
+  if (!signal.aborted && clock.now() - until > lateMs) await clock.sleep(catchUpMs, signal);
+}
+
 /**
  * @param work is handed a signal that fires as soon as its result is no longer wanted (or when it has given one)
  * @param limit milliseconds, and the error when they are over; null: no limit
@@ -39,7 +54,7 @@ export function bounded<T>(
     };
     outer.addEventListener("abort", interrupt, { once: true });
     if (limit !== null) {
-      void clock.sleep(limit.ms, inner.signal).then(() => {
+      void limitOver(clock, clock.now() + limit.ms, inner.signal).then(() => {
         if (finish()) reject(limit.error());
       });
     }

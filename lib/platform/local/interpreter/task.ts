@@ -132,8 +132,11 @@ async function startExecution(execution: Execution, request: JsonObject, signal:
   const machine = arn.slice(arn.lastIndexOf(":") + 1);
   const { around } = execution;
   const release = around.admit === null ? () => undefined : await around.admit(machine, signal);
+  if (signal.aborted) {
+    release?.();
+    throw new Interrupted();
+  }
   if (release === null) {
-    if (signal.aborted) throw new Interrupted();
     throw new StateFailure("Proctor.NotAdmitted", `no further execution of ${machine} is started`);
   }
   try {

@@ -1,5 +1,6 @@
 /** Task tokens that wait for an answer. A token answers once; whatever comes later, or for nobody, is `closed`. */
 import type { Clock, Random, TaskTokens } from "../../ports.ts";
+import { limitOver } from "./bounded.ts";
 import { errorNames, fromOutside, type Json, limits, StateFailure } from "./data.ts";
 
 interface Waiting {
@@ -58,10 +59,10 @@ export class TokenTable implements TaskTokens {
 
   async #watch(token: string, waiting: Waiting, heartbeatSeconds: number, signal: AbortSignal): Promise<void> {
     for (;;) {
-      const left = (waiting.deadline as number) - this.#clock.now();
-      if (left <= 0) break;
-      await this.#clock.sleep(left, signal);
+      const deadline = waiting.deadline as number;
+      await limitOver(this.#clock, deadline, signal);
       if (signal.aborted) return;
+      if (waiting.deadline === deadline) break;
     }
     if (!this.#waiting.delete(token)) return;
     waiting.fail(new StateFailure(errorNames.heartbeatTimeout, `no heartbeat for ${heartbeatSeconds} s`));

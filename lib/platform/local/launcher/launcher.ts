@@ -134,9 +134,10 @@ export class LocalLauncher implements Launcher {
     if (spec.keyName !== null && providerKey === null) {
       throw new LaunchError("configuration", `the key ${spec.keyName} is not set: put it into the environment`);
     }
-    const folder = await this.#session.executor();
+    let folder: ExecutorFolder | null = null;
     let agentSide: Side | null = null;
     try {
+      folder = await this.#session.executor();
       agentSide = await this.#sides.startAgentSide(folder, spec);
       const runner = await this.#sides.startRunner({
         v: 1,
@@ -159,7 +160,7 @@ export class LocalLauncher implements Launcher {
       return { id, isolation: this.isolation };
     } catch (error) {
       await agentSide?.end();
-      await folder.remove();
+      await folder?.remove();
       throw launchError(error);
     }
   }

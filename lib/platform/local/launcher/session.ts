@@ -76,8 +76,14 @@ export class LaunchSession {
         if (files !== sockets) await removeWhole(files);
       },
     };
-    for (const made of [sockets, files]) await mkdir(made, { mode: 0o700, recursive: true });
-    await Promise.all([gatewayFolder, folder.workspace, folder.home, folder.tmp].map((made) => mkdir(made)));
+    try {
+      for (const made of [sockets, files]) await mkdir(made, { mode: 0o700, recursive: true });
+      for (const made of [gatewayFolder, folder.workspace, folder.home, folder.tmp]) await mkdir(made);
+    } catch (error) {
+      // A full disk: what was made is in nobody's hands.
+      await folder.remove();
+      throw error;
+    }
     return folder;
   }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { InvalidOutput } from "../../../../lib/platform/local/interpreter/tokens.ts";
-import { named, type Setting, setting } from "./setting.ts";
+import { InvalidOutput, TokenTable } from "../../../../lib/platform/local/interpreter/tokens.ts";
+import { named, ScriptedRandom, type Setting, setting } from "./setting.ts";
 
 /** A machine that waits for its token; `open` is called with the token and decides what happens. */
 function waiting(open: (token: string, world: Setting) => unknown, fields: Record<string, unknown> = {}): Setting {
@@ -98,6 +98,26 @@ describe("a task that waits for its token", () => {
     );
     expect(await world.run()).toMatchObject({ output: { caught: { Error: "States.HeartbeatTimeout" } } });
     expect(world.seconds()).toBe(150 + 60);
+  });
+
+  it("is kept by what came while the process was stopped, which it reads when it goes on", async () => {
+    let now = 0;
+    const timers: (() => void)[] = [];
+    const sleep = (): Promise<void> => new Promise((resolve) => timers.push(resolve));
+    const goOnAfter = async (ms: number): Promise<void> => {
+      now += ms;
+      for (const fire of timers.splice(0)) fire();
+      await new Promise((resolve) => setImmediate(resolve));
+    };
+    const table = new TokenTable({ now: () => now, sleep }, new ScriptedRandom());
+    const signal = new AbortController().signal;
+    const waits = ["kept", "lost"].map((token) => table.wait(token, 60, signal).catch((error: Error) => error));
+    await goOnAfter(600_000);
+    expect(await table.heartbeat("kept")).toBe("accepted");
+    await goOnAfter(2000);
+    expect(await waits[1]).toMatchObject({ error: "States.HeartbeatTimeout" });
+    expect(await table.succeed("kept", "late")).toBe("accepted");
+    expect(await waits[0]).toMatchObject({ value: "late" });
   });
 
   it("is not kept beyond its timeout by heartbeats", async () => {
