@@ -6,6 +6,7 @@ import { machineDefinitions, machinePlaceholders } from "../lib/attempt/machines
 import { StatesInterpreter } from "../lib/platform/local/interpreter/interpreter.ts";
 import { RealClock } from "../lib/platform/local/real-clock.ts";
 import { systemRandom } from "../lib/platform/local/system-random.ts";
+import { ordinaryLine } from "./manifest-line.ts";
 import { type Measure, median } from "./measure.ts";
 
 const batches = 9;
@@ -68,7 +69,7 @@ const statesEach = 18;
 function lines(batch: string, count: number): string {
   return Array.from(
     { length: count },
-    (_, index) => `${JSON.stringify({ ...line, attempt: `${batch}-${String(index).padStart(4, "0")}` })}\n`,
+    (_, index) => `${JSON.stringify({ ...ordinaryLine, attempt: `${batch}-${String(index).padStart(4, "0")}` })}\n`,
   ).join("");
 }
 
@@ -164,46 +165,4 @@ const passed = {
   attempt_state: "complete_and_passed",
   recoverable: false,
   score: 1,
-};
-
-/** A manifest line of ordinary size. */
-const line = {
-  v: 1,
-  sweep: "bench",
-  generation: 1,
-  attempt: "abcdefghijklmnopqrstuvwxyz",
-  task: "task_102_35_sudoku_9x9_easiest",
-  digest: "d".repeat(64),
-  category: "102_exploration",
-  capability: "exploration",
-  language: "en",
-  cluster: "sudoku_9x9_easiest",
-  network: "offline",
-  threshold: 1,
-  agent: { name: "null", version: "1.0.0", options: {} },
-  model: {
-    name: "scripted-model",
-    provider: "scripted",
-    price: { input: 1, output: 2 },
-    api: "scripted",
-    socket: "/tmp/models.sock",
-    script: "/tmp/script",
-  },
-  epoch: 1,
-  supervisor: { kind: "checks" },
-  userSimulator: { kind: "none" },
-  limits: {
-    turnSeconds: 60,
-    totalSeconds: 180,
-    noStartSeconds: 20,
-    stallSeconds: 30,
-    maxFollowups: 2,
-    usdPerAttempt: 1,
-    usdJudging: 0.5,
-    tokensPerAttempt: null,
-  },
-  retries: { infra: 2, rateLimit: 2 },
-  placement: "one",
-  seed: 1,
-  compat: null,
 };

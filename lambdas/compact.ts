@@ -19,9 +19,9 @@ const maxCompactions = 10_000;
 export function compactHandler(deps: CompactDeps): (event: unknown) => Promise<CompactResult> {
   return async (event) => {
     const { sweep } = compactEvent.parse(event);
-    const record = await deps.scores.sweep(sweep);
-    if (record === null) throw functionError("Proctor.NoSuchSweep", `there is no sweep ${sweep}`);
-    const compaction = await claim(deps.store, sweep, record.compaction + 1);
+    if ((await deps.scores.sweep(sweep)) === null)
+      throw functionError("Proctor.NoSuchSweep", `there is no sweep ${sweep}`);
+    const compaction = await claim(deps.store, sweep);
     const prefix = compactionPrefix(sweep, compaction);
     const file = (name: string) => ({ bucket: prefix.bucket, key: prefix.key + name });
 
@@ -40,8 +40,8 @@ export function compactHandler(deps: CompactDeps): (event: unknown) => Promise<C
 }
 
 /** The role may only create, so it takes the first number whose marker it is the one to create. */
-async function claim(store: ObjectStore, sweep: string, from: number): Promise<number> {
-  for (let number = from; number < from + maxCompactions; number++) {
+async function claim(store: ObjectStore, sweep: string): Promise<number> {
+  for (let number = 1; number <= maxCompactions; number++) {
     const prefix = compactionPrefix(sweep, number);
     try {
       await store.create({ bucket: prefix.bucket, key: prefix.key + compactionFiles.started }, "");

@@ -4,11 +4,14 @@
  */
 import { closedWithoutResult, openRow } from "../lib/attempt/attempt-row.ts";
 import { type ExecutionEndedEvent, type ExecutionEndedResult, executionEndedEvent } from "../lib/attempt/functions.ts";
+import type { LeftOpenEnd } from "../lib/attempt/left-open.ts";
 import { attemptOfExecutionName } from "../lib/attempt/machines.ts";
 import { tryFolder } from "../lib/firewall/keys.ts";
 import type { Clock, ScoreRow, ScoreTable, TaskTokens } from "../lib/platform/ports.ts";
+import type { CloseLeftOpen } from "./close-left-open.ts";
 
 export interface ExecutionEndedDeps {
+  closeLeftOpen: CloseLeftOpen;
   scores: ScoreTable;
   clock: Clock;
   tokens: Pick<TaskTokens, "fail">;
@@ -31,7 +34,7 @@ export function executionEndedHandler(deps: ExecutionEndedDeps): (event: unknown
       const lease = await deps.scores.lease(row.attempt, row.try);
       if (lease?.turnToken) await deps.tokens.fail(lease.turnToken, "Proctor.ExecutionEnded", whyEnded(ended));
       stopped += await deps.stopExecutors(tryFolder(row), lease?.executor ?? null, whyEnded(ended));
-      if (row.status === "running" && (await close(deps, row, ended))) closed += 1;
+      if (row.status === "running" && (await deps.closeLeftOpen(row, ended.line, endOf(ended)))) closed += 1;
     }
     if (rows.length === 0 && (await closeUnopened(deps, ended))) closed += 1;
     return { v: 1, closed, stopped };
@@ -44,12 +47,12 @@ async function closeUnopened(deps: ExecutionEndedDeps, ended: ExecutionEndedEven
   const tries = await deps.scores.tries(ended.line.sweep, ended.line.attempt);
   const next = (tries.at(-1)?.try ?? 0) + 1;
   const opened = openRow(ended.line, next, { now: deps.clock.now(), isolation: null, image: null, loweredLimits: {} });
-  return close(deps, opened, ended);
+  const { status, reason } = endOf(ended);
+  return deps.scores.closeTry(closedWithoutResult(opened, status, reason, deps.clock.now()));
 }
 
-function close(deps: ExecutionEndedDeps, row: ScoreRow, ended: ExecutionEndedEvent): Promise<boolean> {
-  const status = ended.status === "ABORTED" ? "cancelled" : "infra_error";
-  return deps.scores.closeTry(closedWithoutResult(row, status, whyEnded(ended), deps.clock.now()));
+function endOf(ended: ExecutionEndedEvent): LeftOpenEnd {
+  return { status: ended.status === "ABORTED" ? "cancelled" : "infra_error", reason: whyEnded(ended) };
 }
 
 async function rowsOf(scores: ScoreTable, ended: ExecutionEndedEvent, attempt: string): Promise<ScoreRow[]> {

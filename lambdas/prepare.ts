@@ -18,6 +18,7 @@ import type { Clock, Lease, ObjectStore, Random, ScoreRow, ScoreTable } from "..
 import type { AgentChoice, ManifestLine } from "../lib/sweep/manifest-line.ts";
 import { base32 } from "../lib/tasks/canonical.ts";
 import type { RunnerPart } from "../lib/tasks/published.ts";
+import type { CloseLeftOpen } from "./close-left-open.ts";
 import { functionError } from "./function-error.ts";
 import { type PublishedLookup, publishedPackages } from "./published-package.ts";
 
@@ -26,6 +27,8 @@ export interface PrepareDeps {
   scores: ScoreTable;
   clock: Clock;
   random: Random;
+  /** For tries that an earlier generation left open. */
+  closeLeftOpen: CloseLeftOpen;
   /** The agent's image by digest, locally its bundle's version; null for an agent that cannot be launched here. */
   imageOf(agent: AgentChoice): string | null;
   /** Seconds that the Turn state may last beyond the turn itself: start of the executor, collecting, the answer. */
@@ -60,8 +63,7 @@ async function prepareOnce(
 ): Promise<PrepareResult | "lost_race"> {
   const { line, round } = asked;
   const tries = await deps.scores.tries(line.sweep, line.attempt);
-  const valid = tries.find((row) => isValidStatus(row.status));
-  if (valid) throw functionError(prepareEnds.alreadyDone, `try ${valid.try} has the valid status ${valid.status}`);
+  refuseWhatIsDone(tries);
   const later = tries.find((row) => row.generation > line.generation);
   if (later) {
     throw functionError(prepareEnds.refused, `generation ${later.generation} runs this attempt already`);
@@ -74,11 +76,24 @@ async function prepareOnce(
     if (before.status !== "running") throw functionError(prepareEnds.refused, before.reason);
   }
   for (const open of tries.filter((row) => row.status === "running")) {
-    await deps.scores.closeTry(
-      closedWithoutResult(open, "infra_error", "interrupted: the run that opened this try ended", deps.clock.now()),
-    );
+    await deps.closeLeftOpen(open, line, {
+      status: "infra_error",
+      reason: "interrupted: the run that opened this try ended",
+    });
+    // It may have been finished, but for its row.
+    const closed = (await deps.scores.tries(line.sweep, line.attempt)).filter((row) => row.try === open.try);
+    refuseWhatIsDone(closed);
+    if (closed.some((row) => row.status === "unjudged")) {
+      throw functionError(prepareEnds.refused, `try ${open.try} needs a judge, not another run`);
+    }
   }
   return openNext(deps, published, asked, (tries.at(-1)?.try ?? 0) + 1);
+}
+
+/** @throws Proctor.AlreadyDone */
+function refuseWhatIsDone(tries: readonly ScoreRow[]): void {
+  const valid = tries.find((row) => isValidStatus(row.status));
+  if (valid) throw functionError(prepareEnds.alreadyDone, `try ${valid.try} has the valid status ${valid.status}`);
 }
 
 async function openNext(

@@ -3,7 +3,7 @@ import { attemptRow } from "../lib/attempt/attempt-row.ts";
 import { readableCause } from "../lib/attempt/fault-cause.ts";
 import { type RecordResult, recordEvent, recordResult } from "../lib/attempt/functions.ts";
 import { jitterUnit, retryAfter } from "../lib/attempt/retry-rule.ts";
-import { type RowStatus, statusRank } from "../lib/attempt/vocabulary.ts";
+import type { RowStatus } from "../lib/attempt/vocabulary.ts";
 import type { Clock, ObjectStore, ScoreTable } from "../lib/platform/ports.ts";
 import type { ManifestLine } from "../lib/sweep/manifest-line.ts";
 import { functionError } from "./function-error.ts";
@@ -35,7 +35,7 @@ export function recordHandler(deps: RecordDeps): (event: unknown) => Promise<Rec
       executorGone: asked.executorGone,
       now: deps.clock.now(),
     });
-    if (statusRank(row.status) > statusRank(stored.status) && (await deps.scores.closeTry(row))) {
+    if (await deps.scores.closeTry(row)) {
       return answer(deps.scores, line, asked.try, row.status);
     }
     const kept = await storedRow(deps.scores, line, asked.try);

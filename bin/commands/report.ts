@@ -19,7 +19,7 @@ export default async function report(args: string[], options: Record<string, unk
     for await (const row of runs.scores.rows(record.sweep)) rows.push(row);
     const running = isAlive(record.controller, Date.now());
     const board = leaderboard(planned, rows, running);
-    const provenance = provenanceOf(planned, rows);
+    const provenance = provenanceOf(sweep, planned, rows);
     const head = { sweep: record.sweep, generation: sweep.generation, running };
     if (options.json === true) return { exitCode: 0, text: JSON.stringify(reportJson(head, board, provenance)) };
     const { valid, planned: count, pending } = board.overall;

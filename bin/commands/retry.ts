@@ -38,6 +38,8 @@ export default async function retry(args: string[], options: Record<string, unkn
       sweep: record.sweep,
       digest: sweep.digest,
       fixed: sweep.fixed,
+      seed: sweep.seed,
+      preamble: sweep.preamble,
       capUsd: sweep.capUsd,
       lanes: sweep.lanes,
       concurrency: sweep.concurrency,

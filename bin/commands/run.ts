@@ -8,6 +8,7 @@ import { expandSweep } from "../../lib/sweep/expand.ts";
 import { fixedProblems } from "../../lib/sweep/fixed.ts";
 import { type LoadedSweep, loadSweep, sweepOf } from "../../lib/sweep/load-sweep.ts";
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
+import { preambleHash } from "../../lib/tasks/preamble.ts";
 import { problemLine } from "../../lib/tasks/problem.ts";
 import { publish } from "../../lib/tasks/publish.ts";
 import { CommandError, type CommandResult } from "../command.ts";
@@ -74,6 +75,8 @@ export async function runSweepFile(file: string, options: SweepRun): Promise<Swe
       sweep: name,
       digest: expansion.digest,
       fixed: expansion.fixed,
+      seed: loaded.plan.sweep.seed,
+      preamble: preambleHash,
       capUsd: loaded.plan.sweep.limits.usd ?? null,
       lanes: expansion.lanes,
       concurrency: loaded.plan.sweep.limits.concurrency,

@@ -1,5 +1,6 @@
 /** The functions of the state machines, wired for one machine: each gets a store and a table that know only its role. */
 
+import { closeLeftOpen } from "../../lambdas/close-left-open.ts";
 import { compactHandler } from "../../lambdas/compact.ts";
 import { executionEndedHandler } from "../../lambdas/execution-ended.ts";
 import { openTurnHandler } from "../../lambdas/open-turn.ts";
@@ -65,6 +66,8 @@ export function localFunctions(ports: FunctionPorts): Functions {
     tokens: ports.tokensSocket,
   });
   const reaper = as("reaper");
+  // A row is made with Record's rights, whoever asks for it.
+  const closing = closeLeftOpen({ ...as("record"), clock });
   return {
     byName: {
       preflight: preflightHandler(as("preflight")),
@@ -72,6 +75,7 @@ export function localFunctions(ports: FunctionPorts): Functions {
         ...as("prepare"),
         clock,
         random,
+        closeLeftOpen: closing,
         imageOf: (agent) => (agentByName(agent.name)?.version === agent.version ? `local:${agent.version}` : null),
         turnMarginSeconds,
         heartbeatSeconds,
@@ -86,6 +90,7 @@ export function localFunctions(ports: FunctionPorts): Functions {
     taskStopped: taskStoppedHandler({ scores: reaper.scores, tokens }),
     executionEnded: executionEndedHandler({
       scores: reaper.scores,
+      closeLeftOpen: closing,
       clock,
       tokens,
       stopExecutors: ports.stopExecutors,

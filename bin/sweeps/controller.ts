@@ -1,5 +1,6 @@
 /** Which process runs a sweep, and whether it still does. */
 import { hostname } from "node:os";
+import { processAlive } from "../../lib/platform/local/process-alive.ts";
 import type { SweepRecord } from "../../lib/platform/ports.ts";
 
 /** A controller tells of itself every second; after this silence another may take its place. */
@@ -21,10 +22,5 @@ export function isAlive(controller: SweepRecord["controller"], now: number): boo
   if (controller.host !== hostname()) return true;
   // Started again in its container, a process may have the number that its killed predecessor had.
   if (controller.pid === process.pid) return Date.parse(controller.startedAt) >= now - process.uptime() * 1000;
-  try {
-    process.kill(controller.pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
+  return processAlive(controller.pid);
 }

@@ -7,9 +7,10 @@ import { manifestKey } from "../../lib/firewall/keys.ts";
 import type { HistoryEvent } from "../../lib/platform/local/interpreter/interpreter.ts";
 import type { Runs } from "../../lib/platform/local/open-runs.ts";
 import type { Clock, Random, ScoreTable, Secrets, SweepRecord } from "../../lib/platform/ports.ts";
+import { type Leaderboard, leaderboard } from "../../lib/results/leaderboard.ts";
 import type { ScoreRow } from "../../lib/results/score-row.ts";
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
-import { type Remaining, remaining, rowsByAttempt, standingRow } from "../../lib/sweep/resume.ts";
+import { type Remaining, remaining, standingRow } from "../../lib/sweep/resume.ts";
 import { CommandError } from "../command.ts";
 import { Engine } from "../engine/engine.ts";
 import type { SweepSockets } from "../engine/sockets.ts";
@@ -31,6 +32,9 @@ export interface GenerationRequest {
   sweep: string;
   digest: string;
   fixed: string;
+  seed: number;
+  /** Hash of the preambles that the published requests begin with. */
+  preamble: string;
   capUsd: number | null;
   lanes: readonly { lane: string; model: string; concurrency: number }[];
   /** Attempts at the same time, over all lanes. */
@@ -107,6 +111,8 @@ async function execute(
       concurrency: request.concurrency,
       lanes: request.lanes.map(({ lane, model, concurrency }) => ({ lane, model, concurrency })),
       planned: request.planned.length,
+      seed: request.seed,
+      preamble: request.preamble,
     },
     request.planned.map((line) => ({ ...line, generation })),
   );
@@ -198,14 +204,6 @@ export function countStatuses(
   planned: readonly ManifestLine[],
   rows: readonly ScoreRow[],
   running: boolean,
-): Partial<Record<ReportStatus, number>> {
-  const byAttempt = rowsByAttempt(rows);
-  const counts: Partial<Record<ReportStatus, number>> = {};
-  for (const line of planned) {
-    const row = standingRow(byAttempt.get(line.attempt) ?? []);
-    const status: ReportStatus =
-      row === null || row.status === "running" ? (running ? "pending" : "missing") : row.status;
-    counts[status] = (counts[status] ?? 0) + 1;
-  }
-  return counts;
+): Leaderboard["statuses"] {
+  return leaderboard(planned, rows, running).statuses;
 }

@@ -1,17 +1,17 @@
 /** What `run`, `retry` and `demo` print at the end, and their exit code. */
-import { validStatus } from "../../lib/attempt/vocabulary.ts";
+import { type Leaderboard, leaderboard } from "../../lib/results/leaderboard.ts";
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
 import type { CommandResult } from "../command.ts";
-import { countStatuses, type GenerationResult } from "./generation.ts";
+import type { GenerationResult } from "./generation.ts";
 
 export interface SweepOutcome {
   sweep: string;
   generation: number;
   planned: number;
-  /** Attempts with a valid row. */
+  /** Attempts with a valid row, as the report counts them: under `compat` an executor_incomplete is none. */
   valid: number;
   /** Every planned attempt by status. */
-  statuses: ReturnType<typeof countStatuses>;
+  statuses: Leaderboard["statuses"];
   stopped: GenerationResult["stopped"];
   /** Dollars of all tries, by role. */
   usd: { executor: number; supervisor: number; simulator: number };
@@ -19,8 +19,7 @@ export interface SweepOutcome {
 }
 
 export function outcomeOf(sweep: string, planned: readonly ManifestLine[], result: GenerationResult): SweepOutcome {
-  const statuses = countStatuses(planned, result.rows, false);
-  const valid = validStatus.options.reduce((sum, status) => sum + (statuses[status] ?? 0), 0);
+  const { statuses, overall } = leaderboard(planned, result.rows, false);
   const usd = { executor: 0, supervisor: 0, simulator: 0 };
   for (const row of result.rows) {
     usd.executor += row.usd.executor;
@@ -31,7 +30,7 @@ export function outcomeOf(sweep: string, planned: readonly ManifestLine[], resul
     sweep,
     generation: result.generation,
     planned: planned.length,
-    valid,
+    valid: overall.valid,
     statuses,
     stopped: result.stopped,
     usd,

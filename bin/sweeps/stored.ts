@@ -30,6 +30,23 @@ export async function storeShards(
   for (const [lane, lines] of shards) await store.create(manifestKey(sweep, generation, lane), jsonl(lines));
 }
 
+/** The plan of a generation by attempt; empty when it never started. Lines that cannot be read are left out. */
+export async function plannedLines(
+  store: ObjectStore,
+  sweep: string,
+  generation: number,
+): Promise<ReadonlyMap<string, ManifestLine>> {
+  const lines = new Map<string, ManifestLine>();
+  try {
+    for await (const read of manifestLines(store, planKey(sweep, generation))) {
+      if (read.kind === "line") lines.set(read.line.attempt, read.line);
+    }
+  } catch (error) {
+    if (!(error instanceof StoreError && error.code === "not_found")) throw error;
+  }
+  return lines;
+}
+
 /** The latest generation that started, with every attempt that it planned. */
 export async function latestGeneration(
   store: ObjectStore,

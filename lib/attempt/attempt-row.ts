@@ -6,6 +6,7 @@
 import type { ScoreRow } from "../results/score-row.ts";
 import type { Decision } from "../roles/decision.ts";
 import type { FollowUp } from "../roles/follow-up.ts";
+import { promptsDigest } from "../roles/prompts/digest.ts";
 import type { ManifestLine } from "../sweep/manifest-line.ts";
 import type { TurnReport } from "../trajectory/turn-report.ts";
 import { attemptScore } from "./credit.ts";
@@ -27,7 +28,7 @@ export interface TryFacts {
   reports: readonly TurnReport[];
   decisions: readonly Decision[];
   followUps: readonly FollowUp[];
-  /** Lines of all usage.jsonl files of the try. */
+  /** Lines of all usage files of the try. */
   usage: readonly UsageLine[];
   fault: RecordEvent["fault"];
   /** True when the try is judged again: no turn can follow. */
@@ -72,12 +73,19 @@ export function attemptRow(facts: TryFacts): ScoreRow {
     isolation: last?.isolation ?? stored.isolation,
     digests: {
       ...stored.digests,
-      prompts: decided?.digests.prompts ?? stored.digests.prompts,
+      prompts: promptsOf(decided, facts.followUps) ?? stored.digests.prompts,
       rubric: decided?.digests.rubric ?? stored.digests.rubric,
     },
     ended: new Date(facts.now).toISOString(),
     reason: end.reason,
   };
+}
+
+/** One digest of all prompts that the roles of this try were given. */
+function promptsOf(decided: Decision | null, followUps: readonly FollowUp[]): string | null {
+  const simulator = [...new Set(followUps.map(({ digests }) => digests.prompts))].sort();
+  if (decided === null || simulator.length === 0) return decided?.digests.prompts ?? null;
+  return promptsDigest({ supervisor: decided.digests.prompts, simulator });
 }
 
 export interface Opening {
@@ -260,8 +268,8 @@ const whyText: Record<StopWhy, string> = {
 
 /**
  * What each role used. A turn is counted by its usage lines, and once more as a whole: an executor's in its report, a
- * supervisor's in its decision. Lines can be lost, and usage.jsonl, written once, can end with a judging that came to
- * nothing and was begun anew; neither account ever holds more than was used, so the larger one counts.
+ * supervisor's in its decision. Lines can be lost, by damage say; neither account ever holds more than was used, so the
+ * larger one counts.
  */
 function spent(
   lines: readonly UsageLine[],

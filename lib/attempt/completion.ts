@@ -59,7 +59,7 @@ export const completionRules = {
 export type CompletionRuleName = keyof typeof completionRules;
 
 /** The rule of an agent by its name. */
-export function completionRuleOf(agent: string): CompletionRule {
+function completionRuleOf(agent: string): CompletionRule {
   return Object.hasOwn(completionRules, agent) ? completionRules[agent as CompletionRuleName] : completionRules.default;
 }
 

@@ -4,7 +4,6 @@
  * name tells the kinds apart for people and for alarms.
  */
 import type { TaskStoppedEvent } from "./functions.ts";
-import type { Culprit } from "./vocabulary.ts";
 
 export interface ExecutorEnd {
   error:
@@ -13,7 +12,6 @@ export interface ExecutorEnd {
     | "Proctor.ExecutorNotStarted"
     | "Proctor.ExecutorStopped"
     | "Proctor.ExecutorExited";
-  culprit: Culprit;
   cause: string;
 }
 
@@ -22,7 +20,7 @@ export function executorEnd(stopped: Pick<TaskStoppedEvent, "code" | "signal" | 
   const how = stopped.signal !== null ? `signal ${stopped.signal}` : `exit code ${stopped.code ?? "unknown"}`;
   const said = (text: string): string => `${text} (${how}${stopped.reason === "" ? "" : `: ${stopped.reason}`})`;
   if (/OutOfMemory|out of memory/i.test(stopped.reason)) {
-    return { error: "Proctor.ExecutorOutOfMemory", culprit: "agent", cause: said("the executor ran out of memory") };
+    return { error: "Proctor.ExecutorOutOfMemory", cause: said("the executor ran out of memory") };
   }
   switch (stopped.stopCode) {
     case "SpotInterruption":
@@ -30,32 +28,28 @@ export function executorEnd(stopped: Pick<TaskStoppedEvent, "code" | "signal" | 
     case "TerminationNotice":
       return {
         error: "Proctor.ExecutorInterrupted",
-        culprit: "platform",
         cause: said("the platform took the executor away"),
       };
     case "TaskFailedToStart":
-      return { error: "Proctor.ExecutorNotStarted", culprit: "platform", cause: said("the executor did not start") };
+      return { error: "Proctor.ExecutorNotStarted", cause: said("the executor did not start") };
     case "UserInitiated":
     case "ServiceSchedulerInitiated":
       return {
         error: "Proctor.ExecutorStopped",
-        culprit: "user",
         cause: said("the executor was stopped from outside"),
       };
   }
   if (stopped.code === 137 || stopped.signal === "SIGKILL") {
     return {
       error: "Proctor.ExecutorOutOfMemory",
-      culprit: "agent",
       cause: said("the executor was killed, as it is for want of memory"),
     };
   }
   if (stopped.signal === "SIGTERM" || stopped.signal === "SIGINT") {
-    return { error: "Proctor.ExecutorInterrupted", culprit: "platform", cause: said("the executor was told to end") };
+    return { error: "Proctor.ExecutorInterrupted", cause: said("the executor was told to end") };
   }
   return {
     error: "Proctor.ExecutorExited",
-    culprit: "platform",
     cause: said("the executor ended before the turn did"),
   };
 }

@@ -1,11 +1,10 @@
-/** What a fault that the machine caught makes of an attempt, and who caused it. */
+/** What a fault that the machine caught makes of an attempt. */
 import type { ExecutorEnd } from "./executor-end.ts";
 import { machineFaults, openTurnErrors } from "./functions.ts";
-import type { Culprit, ErrorStatus } from "./vocabulary.ts";
+import type { ErrorStatus } from "./vocabulary.ts";
 
 export interface FaultMeaning {
   status: Exclude<ErrorStatus, "missing">;
-  culprit: Culprit;
   /** For people. */
   text: string;
   /** True where the name alone decides; a fault with an unknown name is read together with what the try left behind. */
@@ -16,41 +15,38 @@ export interface FaultMeaning {
 const meanings: Record<string, Omit<FaultMeaning, "certain"> & { certain?: false }> = {
   [machineFaults.unjudged]: {
     status: "unjudged",
-    culprit: "provider",
     text: "the supervisor gave no decision in time",
   },
   [machineFaults.simulatorSilent]: {
     status: "infra_error",
-    culprit: "provider",
     text: "the user simulator gave no message in time",
   },
-  [machineFaults.launchFailed]: { status: "infra_error", culprit: "platform", text: "no executor could be started" },
-  [machineFaults.cancelled]: { status: "cancelled", culprit: "user", text: "cancelled" },
-  [machineFaults.costStopped]: { status: "cost_stopped", culprit: "limits", text: "the sweep's cap was reached" },
-  [machineFaults.preExecFailed]: { status: "pre_exec_failed", culprit: "task", text: "the package's pre_exec failed" },
-  "States.Timeout": { status: "infra_error", culprit: "platform", text: "the turn's runner did not answer in time" },
-  "States.HeartbeatTimeout": { status: "infra_error", culprit: "platform", text: "the turn's runner fell silent" },
-  ...executorFault("Proctor.ExecutorOutOfMemory", "agent", "the executor ran out of memory"),
-  ...executorFault("Proctor.ExecutorInterrupted", "platform", "the executor was taken away"),
-  ...executorFault("Proctor.ExecutorNotStarted", "platform", "the executor did not start"),
-  ...executorFault("Proctor.ExecutorStopped", "user", "the executor was stopped from outside"),
-  ...executorFault("Proctor.ExecutorExited", "platform", "the executor ended before the turn did"),
-  [openTurnErrors.turnExists]: { status: "infra_error", culprit: "platform", text: "the turn had been opened before" },
-  [openTurnErrors.tryClosed]: { status: "infra_error", culprit: "platform", text: "the try was closed meanwhile" },
+  [machineFaults.launchFailed]: { status: "infra_error", text: "no executor could be started" },
+  [machineFaults.cancelled]: { status: "cancelled", text: "cancelled" },
+  [machineFaults.costStopped]: { status: "cost_stopped", text: "the sweep's cap was reached" },
+  [machineFaults.preExecFailed]: { status: "pre_exec_failed", text: "the package's pre_exec failed" },
+  "States.Timeout": { status: "infra_error", text: "the turn's runner did not answer in time" },
+  "States.HeartbeatTimeout": { status: "infra_error", text: "the turn's runner fell silent" },
+  ...executorFault("Proctor.ExecutorOutOfMemory", "the executor ran out of memory"),
+  ...executorFault("Proctor.ExecutorInterrupted", "the executor was taken away"),
+  ...executorFault("Proctor.ExecutorNotStarted", "the executor did not start"),
+  ...executorFault("Proctor.ExecutorStopped", "the executor was stopped from outside"),
+  ...executorFault("Proctor.ExecutorExited", "the executor ended before the turn did"),
+  [openTurnErrors.turnExists]: { status: "infra_error", text: "the turn had been opened before" },
+  [openTurnErrors.tryClosed]: { status: "infra_error", text: "the try was closed meanwhile" },
   [openTurnErrors.privacyValueMissing]: {
     status: "infra_error",
-    culprit: "user",
     text: "a privacy value of the package is not set",
   },
 };
 
 /** An executor may end after it wrote all evidence and before it could answer: what it left behind is read too. */
-function executorFault(error: ExecutorEnd["error"], culprit: Culprit, text: string): typeof meanings {
-  return { [error]: { status: "infra_error", culprit, text, certain: false } };
+function executorFault(error: ExecutorEnd["error"], text: string): typeof meanings {
+  return { [error]: { status: "infra_error", text, certain: false } };
 }
 
 export function faultMeaning(error: string): FaultMeaning {
   const known = Object.hasOwn(meanings, error) ? meanings[error] : undefined;
   if (known) return { ...known, certain: known.certain ?? true };
-  return { status: "infra_error", culprit: "platform", text: `a fault of ours (${error})`, certain: false };
+  return { status: "infra_error", text: `a fault of ours (${error})`, certain: false };
 }

@@ -53,7 +53,7 @@ export const openTurnEvent = z.object({
 });
 
 /** What open-turn gives is not what Turn gives: that is the runner's answer to the token, a turn report. */
-export const openTurnResult = z.object({ v, turn: turnNumber });
+const openTurnResult = z.object({ v, turn: turnNumber });
 /** Errors of open-turn. */
 export const openTurnErrors = {
   /** The message of that turn stands in the mailbox already: somebody opened it before. An infra fault. */
@@ -140,7 +140,7 @@ export const recordResult = z.object({
 });
 
 /** Input of the attempt machine is a manifest line; this is what the judge machine gets. `turns`: the last turn that ran. */
-export const judgeInput = z.object({ v, line: manifestLine, try: tryNumber, turns: turnNumber });
+const judgeInput = z.object({ v, line: manifestLine, try: tryNumber, turns: turnNumber });
 
 const laneOfSweep = z.object({
   /** Name of the lane: one for each model. */
@@ -163,7 +163,7 @@ export const preflightResult = z.object({
 });
 
 export const compactEvent = z.object({ v, sweep: z.string(), generation: z.number().int().positive() });
-export const compactResult = z.object({
+const compactResult = z.object({
   v,
   compaction: z.number().int().positive(),
   rows: z.number().int().nonnegative(),
@@ -181,7 +181,7 @@ export const taskStoppedEvent = z.object({
   stopCode: z.string().nullable(),
   reason: z.string(),
 });
-export const taskStoppedResult = z.object({ v, answered: z.enum(["failed", "closed", "no_open_turn"]) });
+const taskStoppedResult = z.object({ v, answered: z.enum(["failed", "closed", "no_open_turn"]) });
 
 /** An execution of the attempt machine ended without success. */
 export const executionEndedEvent = z.object({
@@ -193,7 +193,7 @@ export const executionEndedEvent = z.object({
   /** The execution's input; null when the event had no room for it. */
   line: manifestLine.nullable(),
 });
-export const executionEndedResult = z.object({
+const executionEndedResult = z.object({
   v,
   closed: z.number().int().nonnegative(),
   stopped: z.number().int().nonnegative(),

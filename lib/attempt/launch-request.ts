@@ -7,7 +7,7 @@ import type { LaunchError, LaunchedExecutor, LaunchSpec } from "../platform/port
 import { network } from "./vocabulary.ts";
 
 /** Environment names of the two containers' override. */
-export const launchEnvironment = {
+const launchEnvironment = {
   /** `<attempt>/<NN>`. */
   try: "PROCTOR_TRY",
   mailbox: "PROCTOR_MAILBOX",
@@ -17,7 +17,7 @@ export const launchEnvironment = {
   keyName: "PROCTOR_KEY_NAME",
 } as const;
 
-export const launchTags = {
+const launchTags = {
   sweep: "proctor:sweep",
   task: "proctor:task",
   digest: "proctor:digest",
@@ -27,7 +27,7 @@ export const launchTags = {
 } as const;
 
 /** Fargate keeps startedBy up to this length; it is all that a stopped task still says of its try. */
-export const startedByLength = 128;
+const startedByLength = 128;
 
 export const runTaskRequest = z.object({
   Cluster: z.string().min(1),

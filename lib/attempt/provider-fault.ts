@@ -145,7 +145,8 @@ function errorOf(json: Record<string, unknown> | null): ToldError | null {
   };
 }
 
-function parseObject(body: string): Record<string, unknown> | null {
+/** A JSON object, or null for anything else that a provider sends. */
+export function parseObject(body: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(body);
     return typeof value === "object" && value !== null && !Array.isArray(value)

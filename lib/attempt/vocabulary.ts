@@ -1,5 +1,5 @@
 /**
- * The words of an attempt, each list in this one place: verdicts, states, stop reasons, statuses, and who caused an error.
+ * The words of an attempt, each list in this one place: verdicts, states, stop reasons, statuses.
  * Source: UniClawBench (arXiv 2607.08768) where it has the word; `unjudged`, `cost_stopped`, `cancelled` are Proctor's.
  */
 import { z } from "zod";
@@ -68,10 +68,6 @@ export function statusRank(status: RowStatus): number {
   if (status === "unjudged") return 10;
   return isValidStatus(status) ? 30 : 20;
 }
-
-/** Who caused an error. */
-export const culprit = z.enum(["agent", "provider", "task", "platform", "user", "limits"]);
-export type Culprit = z.infer<typeof culprit>;
 
 /** Isolation of an executor, a column of every row. */
 export const isolation = z.enum(["fargate", "podman", "bwrap", "none"]);

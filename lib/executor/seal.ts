@@ -9,7 +9,7 @@ import { type SealedMessage, sealedMessage } from "./sealed-message.ts";
 
 const format = 1;
 const cipher = "aes-256-gcm";
-export const sealKeyBytes = 32;
+const sealKeyBytes = 32;
 export const sealIvBytes = 12;
 const tagBytes = 16;
 const headBytes = 1 + sealIvBytes + tagBytes;

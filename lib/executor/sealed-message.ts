@@ -3,7 +3,7 @@ import { z } from "zod";
 import { agentChoice, modelChoice } from "../sweep/manifest-line.ts";
 
 /** Access for one turn of one try. `local`: folders of this machine, opened through the matrix's guard. */
-export const turnCredentials = z.discriminatedUnion("kind", [
+const turnCredentials = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("local"),
     /** Root of the object store. */

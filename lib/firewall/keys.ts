@@ -51,6 +51,12 @@ export function decisionFileKey(of: TryName, turn: number, file: string): Object
 export function followUpFileKey(of: TryName, file: string): ObjectName {
   return { bucket: "evidence", key: followUpPrefix(of).key + file };
 }
+/** One line of usage for each model call of a judging or of a follow-up, from 1: each is written as its call ends. */
+export const judgingUsageKey = (of: TryName, turn: number, call: number): ObjectName =>
+  decisionFileKey(of, turn, `usage-${two(call)}.jsonl`);
+/** @param opens the turn that the follow-up opens */
+export const followUpUsageKey = (of: TryName, opens: number, call: number): ObjectName =>
+  followUpFileKey(of, `${turnFolder(opens)}-usage-${two(call)}.jsonl`);
 
 export const mailboxKey = (mailbox: string, turn: number): ObjectName => ({
   bucket: "evidence",

@@ -228,7 +228,7 @@ export function columnOf(name: ObjectName): ObjectColumn | null {
 }
 
 /** Every column that keys beginning with this prefix can stand in. */
-export function columnsBelow(prefix: ObjectName): ObjectColumn[] {
+function columnsBelow(prefix: ObjectName): ObjectColumn[] {
   const exact = columnOf(prefix);
   if (exact) return [exact];
   if (prefix.bucket === "tasks") {
@@ -255,10 +255,11 @@ export function kindOf(name: ObjectName): FileKind {
   const file = turn.exec(name.key)?.[1];
   if (name.bucket === "evidence" && file !== undefined) return kindsByFile[file] ?? "other";
   if (name.bucket === "evidence") {
-    return /^followups\/[^/]+\/[^/]+\/turn-\d+-usage\.jsonl$/.test(name.key) ? "usage" : "other";
+    return /^followups\/[^/]+\/[^/]+\/turn-\d+-usage-\d+\.jsonl$/.test(name.key) ? "usage" : "other";
   }
   if (name.bucket === "hidden") {
-    return file === "decision.json" ? "decision" : file === evidenceFiles.usage ? "usage" : "other";
+    if (file === "decision.json") return "decision";
+    return file !== undefined && /^usage-\d+\.jsonl$/.test(file) ? "usage" : "other";
   }
   if (name.bucket === "results") {
     if (name.key.startsWith("maps/")) return "maps";

@@ -8,7 +8,7 @@ import { Agent, fetch as undiciFetch } from "undici";
 import { z } from "zod";
 import { type ProviderFault, providerFault, transportFault, withoutSecrets } from "../attempt/provider-fault.ts";
 import { scriptedHeaders } from "../attempt/scripted-headers.ts";
-import { costOf, type Tokens } from "../attempt/usage.ts";
+import { costOf, estimatedTokens, type Tokens } from "../attempt/usage.ts";
 import type { ChatMessage, ChatRequest, ChatResult, Clock, ModelChoice, ModelClient, Secrets } from "./ports.ts";
 
 /** More than any completion that we ask for; a body beyond it is no completion. */
@@ -270,9 +270,9 @@ function tokensOf(answer: Completion, request: ChatRequest): Tokens {
     return { input, cached: Math.min(input, details?.cached_tokens ?? 0), output };
   }
   return {
-    input: Math.ceil(JSON.stringify(request.messages).length / 4),
+    input: estimatedTokens(JSON.stringify(request.messages)),
     cached: 0,
-    output: Math.ceil(JSON.stringify(answer.choices[0]!.message).length / 4),
+    output: estimatedTokens(JSON.stringify(answer.choices[0]!.message)),
   };
 }
 

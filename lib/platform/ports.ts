@@ -77,7 +77,6 @@ export type Role =
 export interface SweepRecord {
   sweep: string;
   generation: number;
-  compaction: number;
   /** Digest of the sweep file as expanded. */
   digest: string;
   /** The parts of the sweep that must not change under one name: roles, limits, compat. */
@@ -128,8 +127,6 @@ export interface ScoreTable {
    */
   heartbeat(sweep: string, controller: SweepRecord["controller"], generation: number): Promise<boolean>;
   requestAbort(sweep: string): Promise<boolean>;
-  /** The next compaction number, given out once. */
-  nextCompaction(sweep: string): Promise<number>;
   /**
    * Adds to `reservedUsd` while reserved + spent + usd <= cap. False: the cap holds it back. Less than 0 gives back what
    * was reserved for a try that did not open. @throws StoreError not_found for a sweep that was never started
@@ -139,7 +136,8 @@ export interface ScoreTable {
   /** Opens a try: its `running` row, and its lease, both or neither. False: that try exists. */
   openTry(row: ScoreRow, lease: Lease): Promise<boolean>;
   /**
-   * Writes a row whose status has a higher rank than the stored one, drops the lease of a closed try and settles its
+   * Writes a row whose status has a higher rank than the stored one, or an unjudged one over an unjudged one that cost less
+   * (it was judged again, in vain), drops the lease of a closed try and settles its
    * dollars (reserved given back, spent added), in one transaction. False: the stored row stays.
    */
   closeTry(row: ScoreRow): Promise<boolean>;

@@ -1,6 +1,7 @@
 /** What a report says of how its numbers came about: roles, prompts, rubrics, images, seeds, isolation, lowered limits. */
 import type { Isolation } from "../attempt/vocabulary.ts";
 import type { ManifestLine } from "../sweep/manifest-line.ts";
+import type { StoredSweep } from "../sweep/stored-sweep.ts";
 import type { ScoreRow } from "./score-row.ts";
 
 export interface Provenance {
@@ -11,16 +12,24 @@ export interface Provenance {
   supervisors: string[];
   /** `none`, or the user simulator's model. */
   userSimulators: string[];
+  /** Of the roles, as the rows have them: supervisor's alone, or with the user simulator's where it wrote. */
   prompts: string[];
+  /** Hash of what agents were told before each request. */
+  preamble: string;
   rubrics: number;
   images: string[];
-  seeds: number[];
+  /** The sweep's; that of each attempt follows from it. */
+  seed: number;
   compat: boolean;
   /** Limits that the sweep lowered below the packages' own, with the values in force. */
   loweredLimits: Record<string, number[]>;
 }
 
-export function provenanceOf(planned: readonly ManifestLine[], rows: readonly ScoreRow[]): Provenance {
+export function provenanceOf(
+  { seed, preamble }: Pick<StoredSweep, "seed" | "preamble">,
+  planned: readonly ManifestLine[],
+  rows: readonly ScoreRow[],
+): Provenance {
   const isolation: Provenance["isolation"] = {};
   const loweredLimits: Record<string, number[]> = {};
   for (const row of rows) {
@@ -43,7 +52,8 @@ export function provenanceOf(planned: readonly ManifestLine[], rows: readonly Sc
     prompts: distinct(rows.flatMap(({ digests }) => digests.prompts ?? [])),
     rubrics: distinct(rows.flatMap(({ digests }) => digests.rubric ?? [])).length,
     images: distinct(rows.flatMap(({ digests }) => digests.image ?? [])),
-    seeds: distinct(planned.map(({ seed }) => seed)),
+    seed,
+    preamble,
     compat: planned.some(({ compat }) => compat !== null),
     loweredLimits,
   };
@@ -58,6 +68,7 @@ export function provenanceText(provenance: Provenance): string[] {
   ];
   const lowered = Object.entries(provenance.loweredLimits).map(([name, values]) => `${name} ${values.join("/")}`);
   if (lowered.length > 0) lines.push(`limits lowered by the sweep: ${lowered.join(", ")}`);
+  lines.push(`seed: ${provenance.seed}; preamble: ${provenance.preamble.slice(0, 12)}`);
   if (provenance.compat) lines.push("compat: uniclawbench");
   return lines;
 }

@@ -1,9 +1,9 @@
 /**
  * One conversation of a role with its model, in steps: asks, runs the tools that the model calls, asks again where an
- * answer cannot be used, waits where the provider asks for it, and stops after a minute of waiting with "more".
+ * answer cannot be used, waits where the provider asks for it, and stops after 300 s of waiting with "more".
  */
 import { mayPass } from "../attempt/provider-fault.ts";
-import { noUsage, type Tokens } from "../attempt/usage.ts";
+import { costOf, estimatedTokens, noUsage, type Tokens } from "../attempt/usage.ts";
 import type { ModelRole } from "../attempt/vocabulary.ts";
 import type { ChatResult, ChatTool, Clock, ModelClient } from "../platform/ports.ts";
 import type { ModelChoice } from "../sweep/manifest-line.ts";
@@ -11,10 +11,15 @@ import { sha256Hex } from "../tasks/canonical.ts";
 import { type CallStep, callsOf, type Step, type StepLog, type StepMessage, usageOf } from "./steps.ts";
 
 export const conversationLimits = {
-  /** Milliseconds that one function call waits for models in all. */
-  waitMs: 60_000,
-  /** A request is begun only with this much of it left, unless it is the first: a shorter one would mostly be in vain. */
-  leastRequestMs: 20_000,
+  /** Milliseconds that one request may take: an answer that is cut off is paid all the same, and worth nothing. */
+  requestMs: 300_000,
+  /**
+   * Milliseconds of waiting after which a function call begins no request. What it has begun may take its own time, so a
+   * call waits less than the two together, which leaves 300 s of the 900 s that a function may run.
+   */
+  waitMs: 300_000,
+  /** The same for all calls of one turn's work: the machines give it up then (the 20 minutes in their Choice states). */
+  totalWaitMs: 1_200_000,
   /** Answers that could not be used before the conversation is given up. */
   unreadable: 3,
   toolRounds: 40,
@@ -33,17 +38,14 @@ export interface ConversationDeps {
 /** What is left of this function call's patience; shared by all conversations of one call. */
 export class Patience {
   waitedMs = 0;
-  #asked = false;
+  readonly #budgetMs: number;
+  /** @param earlierSeconds what earlier calls for the same turn waited */
+  constructor(earlierSeconds: number) {
+    this.#budgetMs = Math.min(conversationLimits.waitMs, conversationLimits.totalWaitMs - earlierSeconds * 1000);
+  }
+  /** Of the waiting within which a request may begin; 0: none may. */
   get leftMs(): number {
-    return Math.max(0, conversationLimits.waitMs - this.waitedMs);
-  }
-  /** Whether a request may begin. */
-  get suffices(): boolean {
-    return this.leftMs > 0 && (!this.#asked || this.leftMs >= conversationLimits.leastRequestMs);
-  }
-  asked(ms: number): void {
-    this.#asked = true;
-    this.waitedMs += ms;
+    return Math.max(0, this.#budgetMs - this.waitedMs);
   }
 }
 
@@ -107,14 +109,15 @@ export async function converse<T>(
     if (conversation.usdLeft !== null && spent >= conversation.usdLeft) {
       return { kind: "capped", reason: `judging has used its dollars (usdJudging; $${spent.toFixed(4)} in this turn)` };
     }
-    if (!(await waitedFor(last?.retryAt ?? null, deps.clock, patience)) || !patience.suffices) return { kind: "more" };
+    if (!(await waitedFor(last?.retryAt ?? null, deps.clock, patience)) || patience.leftMs === 0)
+      return { kind: "more" };
 
     const messages = opened.messages.concat(
       calls.flatMap((call) => [...(call.said ? [call.said] : []), ...call.replies]),
     );
     const result = await ask(deps, conversation, messages, patience);
     if (result.status !== "ok" && !mayPass(result.status)) {
-      await log.append(failedCall(conversation.name, result, null));
+      await log.append(failedCall(conversation, messages, result, null));
       const http = /\bHTTP \d{3}\b/.exec(result.message)?.[0];
       const reason = `${conversation.model.provider}: ${result.status}${http === undefined ? "" : ` (${http})`}`;
       return { kind: "refused", reason, detail: result.message };
@@ -122,7 +125,7 @@ export async function converse<T>(
     const next =
       result.status === "ok"
         ? await taken(conversation, calls, result)
-        : failedCall(conversation.name, result, retryAt(deps.clock, conversation, calls, result));
+        : failedCall(conversation, messages, result, retryAt(deps.clock, conversation, calls, result));
     await log.append(next);
   }
 }
@@ -141,10 +144,10 @@ async function ask<T>(
     answerSchema: conversation.answerSchema,
     effort: conversation.effort,
     maxOutputTokens: conversationLimits.maxOutputTokens,
-    timeoutMs: patience.leftMs,
+    timeoutMs: conversationLimits.requestMs,
     caller: conversation.caller,
   });
-  patience.asked(deps.clock.now() - started);
+  patience.waitedMs += deps.clock.now() - started;
   return result;
 }
 
@@ -201,9 +204,16 @@ async function taken<T>(
   return step("asked_again", [{ role: "user", content: conversation.again(reading.problem) }], reading.problem);
 }
 
-function failedCall(conversation: string, result: Exclude<ChatResult, { status: "ok" }>, retry: number | null): Step {
-  const call = callOf(noUsage, 0, result.ms, result.status, result.message);
-  return { v: 1, kind: "call", conversation, call, outcome: "failed", said: null, replies: [], retryAt: retry };
+function failedCall<T>(
+  { name, model }: Conversation<T>,
+  sent: readonly StepMessage[],
+  result: Exclude<ChatResult, { status: "ok" }>,
+  retry: number | null,
+): Step {
+  const used = result.status === "timeout" ? { ...noUsage, input: estimatedTokens(JSON.stringify(sent)) } : noUsage;
+  // A provider works on, and bills, what we stopped waiting for; its answer's length nobody knows.
+  const call = callOf(used, costOf(used, model.price), result.ms, result.status, result.message);
+  return { v: 1, kind: "call", conversation: name, call, outcome: "failed", said: null, replies: [], retryAt: retry };
 }
 
 function callOf(

@@ -20,7 +20,7 @@ export const guidanceTag = z.enum([
 
 export const scoreSource = z.enum(["checks", "mixed", "model"]);
 
-export const checkpointCredit = z.object({
+const checkpointCredit = z.object({
   id: z.string(),
   weight: z.number().min(0).max(1),
   credit: z.number().min(0).max(1),

@@ -8,6 +8,7 @@ import { modelCallStatus, tokens, type Usage, type UsageLine } from "../attempt/
 import type { ModelRole } from "../attempt/vocabulary.ts";
 import type { ObjectName } from "../firewall/keys.ts";
 import { type ObjectStore, StoreError } from "../platform/ports.ts";
+import { createOnce } from "./stored.ts";
 
 const toolCall = z.object({ id: z.string(), name: z.string(), arguments: z.string() });
 const assistantMessage = z.object({
@@ -55,20 +56,33 @@ export const step = z.discriminatedUnion("kind", [
 export type Step = z.infer<typeof step>;
 export type CallStep = Extract<Step, { kind: "call" }>;
 
+/** Where a log stands, and whose calls it holds. */
+export interface StepNames {
+  /** The object of step n, from 1. */
+  step(number: number): ObjectName;
+  /** The object of call n's usage, from 1. */
+  usage(number: number): ObjectName;
+  role: ModelRole;
+  turn: number;
+  model: string;
+}
+
+/**
+ * What a call used is written right after its step, so that it counts however the work ends. Nobody adds a step before
+ * the usage of all calls before it is there: usage files have no gaps.
+ */
 export class StepLog {
   #steps: Step[] = [];
   private constructor(
     private readonly store: Pick<ObjectStore, "get" | "create">,
-    private readonly nameOf: (number: number) => ObjectName,
+    private readonly names: StepNames,
   ) {}
 
-  /** @param nameOf the object of step n, from 1 */
-  static async open(
-    store: Pick<ObjectStore, "get" | "create">,
-    nameOf: (number: number) => ObjectName,
-  ): Promise<StepLog> {
-    const log = new StepLog(store, nameOf);
+  static async open(store: Pick<ObjectStore, "get" | "create">, names: StepNames): Promise<StepLog> {
+    const log = new StepLog(store, names);
     await log.#readOn();
+    // Whoever wrote the last step may have been cut off behind it.
+    await log.#writeUsage(callsOf(log.#steps).length);
     return log;
   }
 
@@ -79,18 +93,31 @@ export class StepLog {
   /** Adds a step, unless another call added one first: then that one counts and this one is dropped. */
   async append(added: Step): Promise<void> {
     try {
-      await this.store.create(this.nameOf(this.#steps.length + 1), JSON.stringify(added));
-      this.#steps = [...this.#steps, added];
+      await this.store.create(this.names.step(this.#steps.length + 1), JSON.stringify(added));
     } catch (error) {
       if (!(error instanceof StoreError) || error.code !== "already_exists") throw error;
+      const known = callsOf(this.#steps).length;
       await this.#readOn();
+      for (let call = known + 1; call <= callsOf(this.#steps).length; call++) await this.#writeUsage(call);
+      return;
     }
+    this.#steps = [...this.#steps, added];
+    if (added.kind === "call") await this.#writeUsage(callsOf(this.#steps).length);
+  }
+
+  async #writeUsage(number: number): Promise<void> {
+    const { call } = callsOf(this.#steps)[number - 1] ?? {};
+    if (call === undefined) return;
+    const { role, turn, model } = this.names;
+    const { ms, status, tokens, usd } = call;
+    const line: UsageLine = { v: 1, role, turn, model, ms, status, tokens, usd };
+    await createOnce(this.store, this.names.usage(number), `${JSON.stringify(line)}\n`);
   }
 
   async #readOn(): Promise<void> {
     for (;;) {
       try {
-        const bytes = await this.store.get(this.nameOf(this.#steps.length + 1));
+        const bytes = await this.store.get(this.names.step(this.#steps.length + 1));
         this.#steps = [...this.#steps, step.parse(JSON.parse(Buffer.from(bytes).toString("utf8")))];
       } catch (error) {
         if (error instanceof StoreError && error.code === "not_found") return;
@@ -115,16 +142,6 @@ export function usageOf(steps: readonly Step[]): Usage {
     }),
     { input: 0, cached: 0, output: 0, usd: 0 },
   );
-}
-
-/** usage.jsonl: one line a call, no text. */
-export function usageLines(steps: readonly Step[], role: ModelRole, turn: number, model: string): string {
-  return callsOf(steps)
-    .map(({ call }): UsageLine => {
-      return { v: 1, role, turn, model, ms: call.ms, status: call.status, tokens: call.tokens, usd: call.usd };
-    })
-    .map((line) => `${JSON.stringify(line)}\n`)
-    .join("");
 }
 
 /** model-calls.jsonl: one line a call, with what was sent since the call before and what came back. */

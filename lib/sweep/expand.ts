@@ -36,7 +36,7 @@ export interface Lane {
   /** Name of the lane in keys: the model's, made safe. */
   lane: string;
   model: string;
-  /** Attempts of this lane at the same time. */
+  /** Attempts of this lane at the same time, at most: the sweep's total is shared with the other lanes. */
   concurrency: number;
   lines: ManifestLine[];
 }
@@ -139,6 +139,7 @@ export function expandSweep(plan: SweepPlan, generation: number): Expansion {
   };
 }
 
+/** A lane's own cap. The total over all lanes is held by the engine, as attempts begin. */
 function concurrencyOf(sweep: SweepFile, model: string): number {
   const { perModel, concurrency } = sweep.limits;
   const own = typeof perModel === "object" ? perModel[model] : perModel;

@@ -6,10 +6,10 @@ import type { SweepFile } from "./sweep-file.ts";
 /** Watchdog of every agent, in seconds: no output after the start, and none later. */
 export const watchdog = { noStartSeconds: 180, stallSeconds: 600 } as const;
 /** Dollars for one attempt where the sweep has a cap and names none: a reservation needs a worst case. */
-export const cappedDefaults = { usdPerAttempt: 5, usdJudging: 1 } as const;
+const cappedDefaults = { usdPerAttempt: 5, usdJudging: 1 } as const;
 
 /** Limits in seconds that a sweep may lower. */
-export const timeLimits = ["turnSeconds", "totalSeconds", "noStartSeconds", "stallSeconds"] as const;
+const timeLimits = ["turnSeconds", "totalSeconds", "noStartSeconds", "stallSeconds"] as const;
 export type TimeLimit = (typeof timeLimits)[number];
 
 /** What a package (and the watchdog) allows. */

@@ -2,30 +2,18 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
 import { distance } from "fastest-levenshtein";
-import { z } from "zod";
-import type { Network } from "../attempt/vocabulary.ts";
 import { inParallel, type PackageContent, readContent } from "../tasks/digest.ts";
 import { type LoadedFolder, loadPackages, type ParseChecks } from "../tasks/load.ts";
 import type { TaskPackage } from "../tasks/package.ts";
 import { nearest, type Problem, ProblemsError } from "../tasks/problem.ts";
-import { runnableProblems } from "../tasks/runnable.ts";
 import { readYaml } from "../tasks/yaml-text.ts";
+import { checkChosen } from "./check-chosen.ts";
 import type { PlannedTask, SweepPlan } from "./expand.ts";
 import { chooseTasks } from "./globs.ts";
-import { limitsInForce, raisedLimits } from "./limits.ts";
-import type { AgentChoice } from "./manifest-line.ts";
 import { type ModelsFile, readModelsFile } from "./models-file.ts";
+import { type KnownAgent, resolveAgents, sameNames } from "./resolve-agents.ts";
 import { type ResolvedModel, resolveModel } from "./resolve-model.ts";
 import { type ModelReference, readSweepFile, type SweepFile } from "./sweep-file.ts";
-
-/** An agent that can be run; an adapter of lib/agents is one. */
-export interface KnownAgent {
-  name: string;
-  version: string;
-  networks: readonly Network[];
-  /** Refuses options that the agent does not have. */
-  options?: z.ZodType<Record<string, unknown>>;
-}
 
 export interface SweepContext {
   agents: readonly KnownAgent[];
@@ -56,7 +44,8 @@ export async function loadSweep(file: string, context: SweepContext): Promise<Lo
   const agents = resolveAgents(file, sweep, context.agents, problems);
   const folder = resolvePackages(file, sweep, context, problems);
   const chosen = folder === null ? [] : choose(file, sweep, folder, problems);
-  checkChosen(file, sweep, chosen, agents, context, problems);
+  const tasks = chosen.map((pkg) => plannedTask(pkg, ""));
+  checkChosen(file, sweep, { chosen, tasks }, agents, context, problems);
   stopAtErrors();
   if (models === null) throw new ProblemsError(problems);
 
@@ -193,19 +182,6 @@ function missingScript(file: string, field: string, model: ResolvedModel, proble
   });
 }
 
-function sameNames(file: string, field: string, names: readonly string[], problems: Problem[]): void {
-  names.forEach((name, index) => {
-    if (names.indexOf(name) === index) return;
-    problems.push({
-      file,
-      field: `${field}.${index}`,
-      severity: "error",
-      found: `${name} a second time`,
-      expected: "each name once: rows are told apart by it; run the other one under a sweep of its own",
-    });
-  });
-}
-
 function unknownPerModel(file: string, sweep: SweepFile, problems: Problem[]): void {
   if (typeof sweep.limits.perModel !== "object") return;
   const known = sweep.models.map((model) => model.name);
@@ -220,53 +196,6 @@ function unknownPerModel(file: string, sweep: SweepFile, problems: Problem[]): v
       expected: near ? `\`${near}\`, the nearest of its models` : `one of ${known.join(", ")}`,
     });
   }
-}
-
-function resolveAgents(
-  file: string,
-  sweep: SweepFile,
-  known: readonly KnownAgent[],
-  problems: Problem[],
-): AgentChoice[] {
-  const add = (field: string, found: string, expected: string): void => {
-    problems.push({ file, field, severity: "error", found, expected });
-  };
-  const references = sweep.agents.map((agent) => (typeof agent === "string" ? { name: agent, options: {} } : agent));
-  sameNames(
-    file,
-    "agents",
-    references.map((agent) => agent.name),
-    problems,
-  );
-  return references.flatMap((reference, index): AgentChoice[] => {
-    const field = typeof sweep.agents[index] === "string" ? `agents.${index}` : `agents.${index}.name`;
-    const agent = known.find((candidate) => candidate.name === reference.name);
-    if (!agent) {
-      const near = nearest(
-        reference.name,
-        known.map((candidate) => candidate.name),
-      );
-      const all = known.map((candidate) => candidate.name).join(", ");
-      add(
-        field,
-        `the unknown agent ${reference.name}`,
-        near ? `\`${near}\`, the nearest known agent` : `one of ${all}`,
-      );
-      return [];
-    }
-    const version = "version" in reference ? reference.version : undefined;
-    if (version !== undefined && version !== agent.version) {
-      add(`agents.${index}.version`, version, `${agent.version}, the version of ${agent.name} that is here`);
-    }
-    const options = agent.options?.safeParse(reference.options);
-    if (options && !options.success) {
-      for (const issue of options.error.issues) {
-        const at = ["agents", index, "options", ...issue.path].map(String).join(".");
-        add(at, JSON.stringify(reference.options), `options of ${agent.name}: ${issue.message}`);
-      }
-    }
-    return [{ name: agent.name, version: agent.version, options: reference.options }];
-  });
 }
 
 function resolvePackages(
@@ -352,64 +281,4 @@ function choose(file: string, sweep: SweepFile, folder: LoadedFolder, problems: 
     problems.push({ file, field: "tasks", severity: "error", found: "no task", expected });
   }
   return chosen;
-}
-
-/** Checkpoints of a checks file that are left to a model. Only this much of its form is known here. */
-const judgedCheckpoints = z.object({
-  checkpoints: z.array(z.object({ id: z.string(), judge: z.unknown().optional() })),
-});
-
-function checkChosen(
-  file: string,
-  sweep: SweepFile,
-  chosen: readonly TaskPackage[],
-  agents: readonly AgentChoice[],
-  context: SweepContext,
-  problems: Problem[],
-): void {
-  const tasks = chosen.map((pkg) => plannedTask(pkg, ""));
-  problems.push(...raisedLimits(file, tasks, sweep.limits));
-  const { usd } = sweep.limits;
-  if (usd !== null) {
-    const own = tasks[0]?.limits ?? { turnSeconds: 1, totalSeconds: 1, maxFollowups: 0 };
-    const { usdPerAttempt, usdJudging } = limitsInForce(own, sweep.limits);
-    const judged = sweep.supervisor !== "checks" || sweep.userSimulator !== "none";
-    const uncapped = usdPerAttempt === null ? "usdPerAttempt" : judged && usdJudging === null ? "usdJudging" : null;
-    if (uncapped !== null) {
-      const expected = "dollars: under limits.usd each attempt reserves its worst case";
-      problems.push({ file, field: `limits.${uncapped}`, severity: "error", found: "no cap", expected });
-    } else if ((usdPerAttempt ?? 0) + (judged ? (usdJudging ?? 0) : 0) > usd) {
-      const found = `${usd}, less than the worst case of one attempt (usdPerAttempt ${usdPerAttempt}${judged ? `, usdJudging ${usdJudging}` : ""})`;
-      problems.push({
-        file,
-        field: "limits.usd",
-        severity: "error",
-        found,
-        expected: "enough for one attempt, or lower caps on it",
-      });
-    }
-  }
-  for (const pkg of chosen) {
-    problems.push(...runnableProblems(pkg, context.env));
-    for (const agent of agents) {
-      const networks = context.agents.find((known) => known.name === agent.name)?.networks ?? [];
-      if (networks.includes(pkg.network)) continue;
-      const expected = `tasks with network ${networks.join(" or ")}, the ones that ${agent.name} works in`;
-      problems.push({ file: pkg.file, field: "network", severity: "error", found: pkg.network, expected });
-    }
-    if (sweep.supervisor === "checks") undecidedCheckpoints(file, pkg, problems);
-  }
-}
-
-function undecidedCheckpoints(file: string, pkg: TaskPackage, problems: Problem[]): void {
-  const expected = "checks that decide every checkpoint, or a supervisor with a model";
-  if (pkg.checks === null) {
-    problems.push({ file, field: "supervisor", severity: "error", found: `checks, but ${pkg.id} has none`, expected });
-    return;
-  }
-  const parsed = judgedCheckpoints.safeParse(pkg.checks.value);
-  const judged = parsed.success ? parsed.data.checkpoints.filter((checkpoint) => checkpoint.judge === true) : [];
-  if (judged.length === 0) return;
-  const found = `checks, but ${pkg.checks.file} leaves ${judged.map((checkpoint) => checkpoint.id).join(", ")} to a judge`;
-  problems.push({ file, field: "supervisor", severity: "error", found, expected });
 }

@@ -30,21 +30,21 @@ export const agentChoice = z.strictObject({
 export type AgentChoice = z.infer<typeof agentChoice>;
 
 /** `checks`: checkpoints decided by code alone. */
-export const supervisorChoice = z.discriminatedUnion("kind", [
+const supervisorChoice = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("checks") }),
   z.strictObject({ kind: z.literal("model"), model: modelChoice, effort }),
 ]);
 export type SupervisorChoice = z.infer<typeof supervisorChoice>;
 
 /** `none`: the fixed sentence of the task's language is sent. */
-export const simulatorChoice = z.discriminatedUnion("kind", [
+const simulatorChoice = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("none") }),
   z.strictObject({ kind: z.literal("model"), model: modelChoice }),
 ]);
 export type SimulatorChoice = z.infer<typeof simulatorChoice>;
 
 /** Limits in force for one attempt, in seconds, dollars and tokens; null: no limit of that kind. */
-export const attemptLimits = z.strictObject({
+const attemptLimits = z.strictObject({
   turnSeconds: z.number().positive(),
   totalSeconds: z.number().positive(),
   noStartSeconds: z.number().positive(),

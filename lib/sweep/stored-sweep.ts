@@ -14,5 +14,9 @@ export const storedSweep = z.strictObject({
   concurrency: z.number().int().positive(),
   lanes: z.array(z.strictObject({ lane: z.string(), model: z.string(), concurrency: z.number().int().positive() })),
   planned: z.number().int().nonnegative(),
+  /** The sweep file's: order and every attempt's own seed follow from it. */
+  seed: z.number().int().nonnegative(),
+  /** Hash of the preambles that the requests were rendered with (lib/tasks/preamble.ts). */
+  preamble: z.string(),
 });
 export type StoredSweep = z.infer<typeof storedSweep>;

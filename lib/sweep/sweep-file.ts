@@ -9,7 +9,7 @@ const count = (expected: string): z.ZodInt => z.int(expected);
 const positive = (expected: string): z.ZodNumber => z.number(expected).positive(expected);
 
 /** A sweep's name stands in keys, in the names of executions, and in a partition of the results. */
-export const sweepName = z
+const sweepName = z
   .string("a name")
   .regex(
     /^[A-Za-z0-9][A-Za-z0-9._-]*$/,
@@ -18,7 +18,7 @@ export const sweepName = z
   .max(64, "a name of at most 64 characters");
 
 /** A model by its provider's name for it. `price` replaces that of models.yaml. */
-export const modelReference = z.strictObject({
+const modelReference = z.strictObject({
   name: text,
   /** A provider of models.yaml. */
   provider: text,
@@ -26,7 +26,7 @@ export const modelReference = z.strictObject({
 });
 export type ModelReference = z.infer<typeof modelReference>;
 
-export const agentReference = z.strictObject({
+const agentReference = z.strictObject({
   name: text,
   /** Must be the version at hand. Default: that version. */
   version: text.optional(),
@@ -42,9 +42,13 @@ const limits = z.strictObject({
   usdJudging: positive("dollars, more than 0").nullable().optional(),
   /** Executor tokens, in and out, of one attempt. Default: no cap. */
   tokensPerAttempt: count("a whole number of tokens").positive("1 or more").nullable().default(null),
-  /** Attempts at the same time, over all models. Default: 4. */
+  /** Attempts at the same time, over all models together. Default: 4. */
   concurrency: count("a whole number").min(1, "1 or more").max(10_000, "at most 10000").default(4),
-  /** Attempts at the same time on one model: a number for each, or a number by model name. Default: `concurrency`. */
+  /**
+   * Attempts at the same time on one model: one number for every model, or numbers by model name. Both this and
+   * `concurrency` hold, so more than `concurrency` is the same as `concurrency`, which is the default: two models without
+   * a number of their own, under a concurrency of 4, share 4 between them.
+   */
   perModel: z
     .union(
       [count("a whole number").min(1, "1 or more"), z.record(z.string(), count("a whole number").min(1, "1 or more"))],

@@ -23,7 +23,7 @@ const optionalNumber = /^_*(?:task[_.-])?(?:\d+[_.-]+)*_*/i;
  * True for folders and files that hold a template: `000_template`, `_template.yaml`, `task_template_example.yaml`. A task that
  * is about templates, `museum_exhibit_template` say, is none.
  */
-export function isTemplateName(name: string): boolean {
+function isTemplateName(name: string): boolean {
   const bare = name.replace(/\.ya?ml$/i, "").replace(optionalNumber, "");
   return /^templates?(?:[_.-](?:example|task|package))?$/i.test(bare);
 }

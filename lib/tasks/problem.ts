@@ -12,7 +12,7 @@ export interface Problem {
 }
 
 /** One line for people: everything but the file. */
-export function problemMessage(problem: Problem): string {
+function problemMessage(problem: Problem): string {
   return `found ${problem.found}, expected ${problem.expected}`;
 }
 

@@ -7,7 +7,7 @@ import { network } from "../attempt/vocabulary.ts";
 import { nearest, type Problem, shown, zodProblems } from "./problem.ts";
 
 /** Longest task id: a published package's folder is `<task id>@<64 hexadecimal digits>` and has to fit a file name. */
-export const maxTaskIdLength = 180;
+const maxTaskIdLength = 180;
 
 const identifier = z
   .string("a name")
@@ -28,7 +28,7 @@ const relativePath = z
   .transform((path) => path.replace(/\/$/, ""));
 
 const aliases: Record<string, string> = { edict: "openclaw_edict", "openclaw+edict": "openclaw_edict" };
-export const agentSystems = ["openclaw", "openclaw_edict", "nanobot"] as const;
+const agentSystems = ["openclaw", "openclaw_edict", "nanobot"] as const;
 const agentSystem = z.string("an agent system").superRefine((name, context) => {
   if ((agentSystems as readonly string[]).includes(name)) return;
   const right = aliases[name.toLowerCase()] ?? nearest(name, agentSystems);
@@ -84,7 +84,7 @@ const codex = z.strictObject({
   supervisor: supervisor.prefault({}),
 });
 
-export const taskFile = z.strictObject({
+const taskFile = z.strictObject({
   task_id: identifier,
   category: identifier,
   agent_sys: agentSystem.default("openclaw"),

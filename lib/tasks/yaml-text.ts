@@ -2,7 +2,7 @@
 import { parseDocument } from "yaml";
 import type { Problem } from "./problem.ts";
 
-export const yamlLimits = {
+const yamlLimits = {
   /** Bytes of one file. The largest public task file has 10 KB. */
   bytes: 1_048_576,
   /** How often aliases may be resolved in all: stops files that unfold to gigabytes. */

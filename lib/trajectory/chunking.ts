@@ -4,8 +4,8 @@
  */
 
 export const longTranscriptBytes = 80 * 1024;
-export const headTailBytes = 30 * 1024;
-export const partBytes = 80 * 1024;
+const headTailBytes = 30 * 1024;
+const partBytes = 80 * 1024;
 
 const newline = 0x0a;
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { usage } from "../attempt/usage.ts";
 
-export const evidenceKind = z.enum([
+const evidenceKind = z.enum([
   "report",
   "transcript",
   "events",
@@ -18,7 +18,7 @@ export const evidenceKind = z.enum([
 ]);
 export type EvidenceKind = z.infer<typeof evidenceKind>;
 
-export const evidenceFile = z.object({
+const evidenceFile = z.object({
   /** Path below the turn's evidence, `results/a.txt` say: the agent's own name for a result, kept as data. */
   path: z.string(),
   bytes: z.number().int().nonnegative(),
@@ -27,7 +27,7 @@ export const evidenceFile = z.object({
 });
 export type EvidenceFile = z.infer<typeof evidenceFile>;
 
-export const skippedFile = z.object({ path: z.string(), reason: z.string() });
+const skippedFile = z.object({ path: z.string(), reason: z.string() });
 export type SkippedFile = z.infer<typeof skippedFile>;
 
 export const evidenceManifest = z.object({

@@ -20,7 +20,7 @@ import { type EvidenceKind, type EvidenceManifest, evidenceManifest } from "./ev
 import { binaryKind, cutLines, decodeText, safeText } from "./plain-text.ts";
 
 /** Bounds of one look. */
-export const viewLimits = {
+const viewLimits = {
   listed: 400,
   pageBytes: 30 * 1024,
   /** Largest transcript that is opened in parts. */

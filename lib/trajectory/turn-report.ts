@@ -4,7 +4,7 @@ import { usage } from "../attempt/usage.ts";
 import { isolation, stopReason } from "../attempt/vocabulary.ts";
 
 /** Why a turn counts as complete, or not. */
-export const completionReason = z.enum([
+const completionReason = z.enum([
   "api_stop",
   "phrase",
   "text_only",

@@ -4,6 +4,7 @@ import { attemptRow, closedWithoutResult, openRow, type TryFacts } from "../../l
 import { machineFaults } from "../../lib/attempt/functions.ts";
 import { attemptState, isValidStatus, statusRank, stopReason, verdict } from "../../lib/attempt/vocabulary.ts";
 import { scoreRow } from "../../lib/results/score-row.ts";
+import { promptsDigest } from "../../lib/roles/prompts/digest.ts";
 import { goesOn, someDecision, someFacts, someFollowUp, someLine, someReport, started } from "./facts.ts";
 
 const row = (change: Partial<TryFacts> = {}) => attemptRow(someFacts(change));
@@ -54,11 +55,25 @@ describe("the row of a finished try", () => {
       usd: { executor: 0.02, supervisor: 0.001, simulator: 0 },
       isolation: "bwrap",
       lowered_limits: { turnSeconds: 100 },
-      digests: { task: "d", prompts: "p", rubric: "r", image: "image" },
+      digests: {
+        task: "d",
+        prompts: promptsDigest({ supervisor: "p", simulator: ["p"] }),
+        rubric: "r",
+        image: "image",
+      },
       started: "2026-03-01T10:00:00.000Z",
       ended: "2026-03-01T10:00:20.000Z",
     });
     expect(scoreRow.parse(made)).toEqual(made);
+  });
+
+  it("has a digest of the prompts of every role that spoke", () => {
+    const prompts = (change: Partial<TryFacts>): string | null => attemptRow(someFacts(change)).digests.prompts;
+    const wrote = (by: string) => ({ ...someFollowUp(2), digests: { prompts: by } });
+    expect(prompts({})).toBe("p");
+    const other = prompts({ followUps: [wrote("other")] });
+    expect(prompts({ followUps: [wrote("s")] })).not.toBe(other);
+    expect(prompts({ followUps: [wrote("s"), wrote("s")] })).toBe(prompts({ followUps: [wrote("s")] }));
   });
 
   it.each([
@@ -220,7 +235,7 @@ describe("judging again", () => {
     expect(made.reason).toContain("executor is gone");
   });
 
-  it("counts both judgings, although usage.jsonl was written after the first and for good", () => {
+  it("counts both judgings, also where lines of the second were lost", () => {
     const line = { v: 1, role: "supervisor", turn: 1, model: "j", ms: 1, status: "ok" } as const;
     const usage = [{ ...line, tokens: { input: 100, cached: 0, output: 10 }, usd: 0.2 }];
     expect(again({ usage, decisions: [] }).usd.supervisor).toBe(0.2);

@@ -4,35 +4,17 @@ import type { Decision } from "../../lib/roles/decision.ts";
 import type { FollowUp } from "../../lib/roles/follow-up.ts";
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
 import type { TurnReport } from "../../lib/trajectory/turn-report.ts";
+import { aLine } from "../support/manifest-line.ts";
 
 export const started = Date.parse("2026-03-01T10:00:00Z");
 
 export function someLine(change: Partial<ManifestLine> = {}): ManifestLine {
-  return {
-    v: 1,
+  return aLine({
     sweep: "sweep",
-    generation: 1,
-    attempt: "a".repeat(26),
-    task: "task_102_35",
     digest: "d",
-    category: "102_exploration",
-    capability: "exploration",
-    language: "en",
-    cluster: "task_102_35",
-    network: "offline",
+    attempt: "a".repeat(26),
     threshold: 0.9,
     agent: { name: "mini", version: "1", options: {} },
-    model: {
-      name: "model-a",
-      provider: "scripted",
-      price: { input: 1, output: 2 },
-      api: "scripted",
-      socket: "/s",
-      script: "/f",
-    },
-    epoch: 1,
-    supervisor: { kind: "checks" },
-    userSimulator: { kind: "none" },
     limits: {
       turnSeconds: 100,
       totalSeconds: 300,
@@ -44,11 +26,8 @@ export function someLine(change: Partial<ManifestLine> = {}): ManifestLine {
       tokensPerAttempt: null,
     },
     retries: { infra: 2, rateLimit: 3 },
-    placement: "one",
-    seed: 1,
-    compat: null,
     ...change,
-  };
+  });
 }
 
 export function someReport(turn: number, change: Partial<TurnReport> = {}): TurnReport {

@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { machineDefinitions, machinePlaceholders } from "../../lib/attempt/machines.ts";
 import type { MachineName } from "../../lib/platform/ports.ts";
+import { conversationLimits } from "../../lib/roles/conversation.ts";
 
 interface Retrier {
   ErrorEquals: string[];
@@ -10,8 +11,11 @@ interface Retrier {
   MaxDelaySeconds?: number;
   MaxAttempts?: number;
 }
+type States = Record<string, State>;
 interface State {
   Type: string;
+  TimeoutSeconds?: number;
+  Choices?: { Condition: string }[];
   Comment?: string;
   Retry?: Retrier[];
   Catch?: { ErrorEquals: string[]; Next: string }[];
@@ -80,6 +84,24 @@ describe("machine files", () => {
       "Record",
     ]);
     expect([next("Record"), states.Record?.Next]).toEqual(["StopExecutor", "StopExecutor"]);
+  });
+
+  it("functions that wait for models have the time for it, and the waiting ends where nothing more is begun", () => {
+    const { requestMs, waitMs, totalWaitMs } = conversationLimits;
+    for (const name of ["attempt", "judge"] as const) {
+      for (const [state, { TimeoutSeconds, Choices = [] }] of statesOf(
+        (machineDefinitions[name] as { States: States }).States,
+      )) {
+        if (state === "Supervise" || state === "Simulate") {
+          expect(TimeoutSeconds, `${name} ${state}`).toBeGreaterThanOrEqual((requestMs + waitMs) / 1000 + 300);
+          // As long as a function may run.
+          expect(TimeoutSeconds, `${name} ${state}`).toBeLessThanOrEqual(900);
+        }
+        for (const [limit] of JSON.stringify(Choices).matchAll(/(?<=waitedSeconds < )\d+/g)) {
+          expect(Number(limit), `${name} ${state}`).toBe(totalWaitMs / 1000);
+        }
+      }
+    }
   });
 
   it("the Turn state is retried only where its function was never started", () => {

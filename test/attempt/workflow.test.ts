@@ -171,6 +171,15 @@ describe("supervision and simulation that take long", () => {
     await expectClosed(world);
   });
 
+  it("tells a simulator's call that took too long as the simulator's", async () => {
+    const late = { state: "Simulate", call: null, when: "before", error: "States.Timeout" } as const;
+    const world = await attemptWorld({ tries: [[goesOn, passes]], faults: [late] });
+    await world.run();
+    const [row] = await world.rows();
+    expect(row).toMatchObject({ status: "infra_error", reason: expect.stringContaining("user simulator") });
+    expect(row?.reason).not.toContain("runner");
+  });
+
   it("stops asking a supervisor that never waits and never decides", async () => {
     const world = await attemptWorld({ tries: [[{ ...passes, supervisorWaits: Array(1000).fill(0) }]] });
     await world.run();

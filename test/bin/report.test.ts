@@ -31,6 +31,8 @@ describe("proctor report", () => {
       capUsd: null,
       lanes: [],
       planned: 3,
+      seed: 7,
+      preamble: "abcdef0123456789",
     } as const;
     await storePlan(opened.objects, { ...stored, concurrency: 4, lanes: [] }, lines);
     const { digest, fixed, capUsd, planned } = stored;
@@ -57,6 +59,7 @@ describe("proctor report", () => {
     expect(exitCode).toBe(0);
     expect(text).toContain("sweep sweep-a, generation 1: 1 of 3 attempts valid");
     expect(text).toContain("isolation: bwrap (2 tries)");
+    expect(text).toContain("seed: 7; preamble: abcdef012345");
     expect(text).toMatch(/scripted-model +exploration +3 +1 +1 rate_limit, 1 missing +1\.000 \[0\.207, 1\.000\] /);
     expect(text).toContain("errors:\n  1 x rate_limit: the provider refused");
   });
@@ -72,6 +75,7 @@ describe("proctor report", () => {
       planned: 3,
       valid: 1,
       errors: 2,
+      provenance: { seed: 7, preamble: "abcdef0123456789" },
       statuses: { pass: 1, rate_limit: 1, missing: 1 },
       systems: [
         {

@@ -1,13 +1,19 @@
 /** The functions that look after executors and executions that ended. */
+
 import { describe, expect, it } from "vitest";
+import { closeLeftOpen } from "../../lambdas/close-left-open.ts";
 import { executionEndedHandler } from "../../lambdas/execution-ended.ts";
 import { taskStopped, taskStoppedHandler } from "../../lambdas/task-stopped.ts";
 import { openRow } from "../../lib/attempt/attempt-row.ts";
 import { executorEnd } from "../../lib/attempt/executor-end.ts";
+import { judgingUsageKey } from "../../lib/firewall/keys.ts";
 import { guardScores } from "../../lib/platform/local/guarded-scores.ts";
 import type { StoppedExecutor } from "../../lib/platform/ports.ts";
+import { aLease } from "../support/lease.ts";
 import { aLine } from "../support/manifest-line.ts";
+import { MemoryObjects } from "../support/memory-objects.ts";
 import { MemoryScores } from "../support/memory-scores.ts";
+import { putTurn } from "../support/role-world.ts";
 
 const line = aLine();
 const now = Date.UTC(2026, 0, 1);
@@ -23,20 +29,10 @@ async function openTry(turnToken: string | null, executor: string | null = "exec
     planned: 1,
     controller: null,
   });
-  await scores.openTry(openRow(line, 1, { now, isolation: null, image: null, loweredLimits: {} }), {
-    sweep: line.sweep,
-    attempt: line.attempt,
-    try: 1,
-    generation: 1,
-    round: 1,
-    mailbox: "m",
-    sealKey: "k",
-    turnSecret: "s",
-    turnToken,
-    reservedUsd: 1,
-    executor,
-    expiresAt: "2026-01-02T00:00:00Z",
-  });
+  await scores.openTry(
+    openRow(line, 1, { now, isolation: null, image: null, loweredLimits: {} }),
+    aLease(line, { turnToken, executor }),
+  );
   const failed: string[][] = [];
   const open = new Set(turnToken === null ? [] : [turnToken]);
   const tokens = {
@@ -83,35 +79,36 @@ describe("task stopped", () => {
 describe("the end of an executor", () => {
   const end = { code: null, signal: null, stopCode: null, reason: "" };
   const table = [
-    [{ ...end, code: 137, reason: "OutOfMemoryError: container killed" }, "Proctor.ExecutorOutOfMemory", "agent"],
-    [{ ...end, code: 137 }, "Proctor.ExecutorOutOfMemory", "agent"],
-    [{ ...end, signal: "SIGKILL" }, "Proctor.ExecutorOutOfMemory", "agent"],
-    [{ ...end, code: 137, stopCode: "SpotInterruption" }, "Proctor.ExecutorInterrupted", "platform"],
-    [{ ...end, code: 143, stopCode: "SpotInterruption" }, "Proctor.ExecutorInterrupted", "platform"],
-    [{ ...end, stopCode: "InfrastructureHealth" }, "Proctor.ExecutorInterrupted", "platform"],
-    [{ ...end, signal: "SIGTERM" }, "Proctor.ExecutorInterrupted", "platform"],
-    [
-      { ...end, stopCode: "TaskFailedToStart", reason: "CannotPullContainerError" },
-      "Proctor.ExecutorNotStarted",
-      "platform",
-    ],
-    [{ ...end, stopCode: "UserInitiated" }, "Proctor.ExecutorStopped", "user"],
-    [{ ...end, code: 1, stopCode: "EssentialContainerExited" }, "Proctor.ExecutorExited", "platform"],
-    [{ ...end, code: 0 }, "Proctor.ExecutorExited", "platform"],
+    [{ ...end, code: 137, reason: "OutOfMemoryError: container killed" }, "Proctor.ExecutorOutOfMemory"],
+    [{ ...end, code: 137 }, "Proctor.ExecutorOutOfMemory"],
+    [{ ...end, signal: "SIGKILL" }, "Proctor.ExecutorOutOfMemory"],
+    [{ ...end, code: 137, stopCode: "SpotInterruption" }, "Proctor.ExecutorInterrupted"],
+    [{ ...end, code: 143, stopCode: "SpotInterruption" }, "Proctor.ExecutorInterrupted"],
+    [{ ...end, stopCode: "InfrastructureHealth" }, "Proctor.ExecutorInterrupted"],
+    [{ ...end, signal: "SIGTERM" }, "Proctor.ExecutorInterrupted"],
+    [{ ...end, stopCode: "TaskFailedToStart", reason: "CannotPullContainerError" }, "Proctor.ExecutorNotStarted"],
+    [{ ...end, stopCode: "UserInitiated" }, "Proctor.ExecutorStopped"],
+    [{ ...end, code: 1, stopCode: "EssentialContainerExited" }, "Proctor.ExecutorExited"],
+    [{ ...end, code: 0 }, "Proctor.ExecutorExited"],
   ] as const;
 
   it("is told apart by stop code, exit code, signal and reason", () => {
-    for (const [stopped, error, culprit] of table) {
-      expect(executorEnd(stopped), JSON.stringify(stopped)).toMatchObject({ error, culprit });
+    for (const [stopped, error] of table) {
+      expect(executorEnd(stopped), JSON.stringify(stopped)).toMatchObject({ error });
     }
   });
 });
 
 describe("execution ended", () => {
   const name = `${line.attempt}-g01`;
-  function handlerOf({ scores, tokens }: Awaited<ReturnType<typeof openTry>>) {
+  function handlerOf({ scores, tokens }: Awaited<ReturnType<typeof openTry>>, objects = new MemoryObjects()) {
     const stops: [string, string | null][] = [];
     const handler = executionEndedHandler({
+      closeLeftOpen: closeLeftOpen({
+        store: objects.as({ role: "record" }),
+        scores: guardScores(scores, "record"),
+        clock: { now: () => now + 5000 },
+      }),
       scores: guardScores(scores, "reaper"),
       clock: { now: () => now + 5000, sleep: async () => {} },
       tokens,
@@ -138,6 +135,26 @@ describe("execution ended", () => {
       const world = await openTry(null, null);
       await handlerOf(world).handler({ ...ended, status });
       expect(await world.scores.tries(line.sweep, line.attempt)).toMatchObject([{ status: "infra_error" }]);
+    }
+  });
+
+  it("keeps what its whole turns and their judging cost", async () => {
+    for (const [status, becomes] of [
+      ["ABORTED", "cancelled"],
+      ["FAILED", "unjudged"],
+    ] as const) {
+      const world = await openTry(null);
+      const objects = new MemoryObjects();
+      const of = { attempt: line.attempt, try: 1 };
+      putTurn(objects, of, 1);
+      const call = { v: 1, role: "supervisor", turn: 1, model: "j", ms: 1, status: "timeout", usd: 0.4 };
+      const tokens = { input: 9, cached: 0, output: 0 };
+      objects.put(judgingUsageKey(of, 1, 1), `${JSON.stringify({ ...call, tokens })}\n`);
+      await handlerOf(world, objects).handler({ ...ended, status });
+      expect(await world.scores.tries(line.sweep, line.attempt)).toMatchObject([
+        { status: becomes, turns: 1, usd: { executor: 0.001, supervisor: 0.4 } },
+      ]);
+      expect((await world.scores.sweep(line.sweep))?.spentUsd).toBe(0.401);
     }
   });
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { closeLeftOpen } from "../../lambdas/close-left-open.ts";
 import { type PrepareDeps, prepareHandler } from "../../lambdas/prepare.ts";
 import { closedWithoutResult } from "../../lib/attempt/attempt-row.ts";
 import { packageFile } from "../../lib/firewall/keys.ts";
@@ -33,6 +34,11 @@ async function world(change: { capUsd?: number | null; publish?: boolean; images
     scores: guardScores(scores, "prepare"),
     clock: { now: () => now, sleep: async () => {} },
     random: countingRandom(),
+    closeLeftOpen: closeLeftOpen({
+      store: objects.as({ role: "record" }),
+      scores: guardScores(scores, "record"),
+      clock: { now: () => now },
+    }),
     imageOf: () => (change.images === false ? null : "image@sha256:1"),
     turnMarginSeconds: 600,
     heartbeatSeconds: 300,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { recordHandler } from "../../lambdas/record.ts";
-import { decisionFileKey, evidenceFileKey, followUpFileKey } from "../../lib/firewall/keys.ts";
+import { decisionFileKey, evidenceFileKey, followUpUsageKey, judgingUsageKey } from "../../lib/firewall/keys.ts";
+import { promptsDigest } from "../../lib/roles/prompts/digest.ts";
 import type { Turn } from "../support/attempt-world.ts";
 import { attemptWorld } from "../support/attempt-world.ts";
 
@@ -43,9 +44,10 @@ const usageOf = (role: string, turn: number, usd: number): string =>
 describe("record", () => {
   it("writes the row of all that the try stored, every role's dollars included", async () => {
     const { world, record } = await openTry();
-    world.objects.put(decisionFileKey(of, 1, "usage.jsonl"), usageOf("supervisor", 1, 0.1));
-    world.objects.put(decisionFileKey(of, 2, "usage.jsonl"), usageOf("supervisor", 2, 0.2));
-    world.objects.put(followUpFileKey(of, "turn-02-usage.jsonl"), usageOf("simulator", 1, 0.05));
+    world.objects.put(judgingUsageKey(of, 1, 1), usageOf("supervisor", 1, 0.1));
+    world.objects.put(judgingUsageKey(of, 2, 1), usageOf("supervisor", 2, 0.15));
+    world.objects.put(judgingUsageKey(of, 2, 2), usageOf("supervisor", 2, 0.05));
+    world.objects.put(followUpUsageKey(of, 2, 1), usageOf("simulator", 1, 0.05));
     expect(await record()).toEqual({ v: 1, status: "pass", next: "done", delaySeconds: 0 });
     expect(await world.rows()).toMatchObject([
       {
@@ -53,8 +55,8 @@ describe("record", () => {
         turns: 2,
         followups: 1,
         usd: { executor: 0.02, supervisor: 0.3, simulator: 0.05 },
-        tokens: { executor: { input: 200 }, supervisor: { input: 10, cached: 2, output: 4 }, simulator: { input: 5 } },
-        digests: { prompts: "p", rubric: "r" },
+        tokens: { executor: { input: 200 }, supervisor: { input: 15, cached: 3, output: 6 }, simulator: { input: 5 } },
+        digests: { prompts: promptsDigest({ supervisor: "p", simulator: ["p"] }), rubric: "r" },
       },
     ]);
     expect(await world.scores.sweep(world.line.sweep)).toMatchObject({ reservedUsd: 0, spentUsd: 0.37 });
@@ -76,6 +78,21 @@ describe("record", () => {
     expect(second).toEqual(first);
     expect(await world.rows()).toHaveLength(1);
     expect((await world.scores.sweep(world.line.sweep))?.spentUsd).toBe(0.02);
+  });
+
+  it("counts what judging cost that came to nothing, each time it is done", async () => {
+    const { world, record } = await openTry();
+    world.objects.remove(decisionFileKey(of, 2, "decision.json"));
+    const unjudged = { fault: { error: "Proctor.Unjudged", cause: "waited 1200 s" } };
+    world.objects.put(judgingUsageKey(of, 2, 1), usageOf("supervisor", 2, 0.1));
+    expect(await record(unjudged)).toMatchObject({ status: "unjudged" });
+    expect((await world.scores.sweep(world.line.sweep))?.spentUsd).toBe(0.12);
+    world.objects.put(judgingUsageKey(of, 2, 2), usageOf("supervisor", 2, 0.3));
+    for (let delivery = 0; delivery < 2; delivery++) {
+      expect(await record({ ...unjudged, executorGone: true })).toMatchObject({ status: "unjudged", next: "done" });
+    }
+    expect(await world.rows()).toMatchObject([{ status: "unjudged", usd: { supervisor: 0.4 } }]);
+    expect((await world.scores.sweep(world.line.sweep))?.spentUsd).toBe(0.42);
   });
 
   it("gives the same delay to a retry however often it is asked", async () => {
@@ -114,7 +131,7 @@ describe("record", () => {
 
   it("skips damaged lines of usage", async () => {
     const { world, record } = await openTry();
-    world.objects.put(decisionFileKey(of, 1, "usage.jsonl"), `{"v":1\n\n${usageOf("supervisor", 1, 0.1)}{"usd":-1}\n`);
+    world.objects.put(judgingUsageKey(of, 1, 1), `{"v":1\n\n${usageOf("supervisor", 1, 0.1)}{"usd":-1}\n`);
     await record();
     expect((await world.rows())[0]?.usd.supervisor).toBe(0.1);
   });

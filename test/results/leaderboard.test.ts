@@ -46,6 +46,8 @@ function row(line: ManifestLine, status: RowStatus, score: number | null = null,
 const pass = (line: ManifestLine, tryNumber = 1): ScoreRow => row(line, "pass", 1, tryNumber);
 const fail = (line: ManifestLine, score = 0.5, tryNumber = 1): ScoreRow => row(line, "fail", score, tryNumber);
 
+const stored = { seed: 7, preamble: "abcdef0123456789" };
+
 describe("what counts", () => {
   const [a, b, c, d] = ["a", "b", "c", "d"].map((task) => plan({ task })) as [
     ManifestLine,
@@ -177,7 +179,7 @@ describe("estimates", () => {
         const rows = [...lines.values()].map((one, index) => row(planned[index]!, one.status, one.score));
         const board = leaderboard(planned, rows, running);
         const text = JSON.stringify(
-          reportJson({ sweep: "s", generation: 1, running }, board, provenanceOf(planned, rows)),
+          reportJson({ sweep: "s", generation: 1, running }, board, provenanceOf(stored, planned, rows)),
           (_, value) => {
             if (typeof value === "number") expect(Number.isFinite(value)).toBe(true);
             return value as unknown;
@@ -238,10 +240,11 @@ describe("the table", () => {
 
   it("the head names isolation, roles and lowered limits", () => {
     const lowered = { ...pass(lines[2]!), lowered_limits: { turnSeconds: 5 } };
-    expect(provenanceText(provenanceOf(lines, [lowered]))).toEqual([
+    expect(provenanceText(provenanceOf(stored, lines, [lowered]))).toEqual([
       "isolation: bwrap (1 tries)",
       "supervisor: checks; user simulator: none",
       "limits lowered by the sweep: turnSeconds 5",
+      "seed: 7; preamble: abcdef012345",
     ]);
   });
 });

@@ -3,6 +3,7 @@
  * supervisors and simulators a script that says what each does. Faults are put between the machine and all of them.
  */
 
+import { closeLeftOpen } from "../../lambdas/close-left-open.ts";
 import { compactHandler } from "../../lambdas/compact.ts";
 import { executionEndedHandler } from "../../lambdas/execution-ended.ts";
 import { openTurnHandler } from "../../lambdas/open-turn.ts";
@@ -172,6 +173,11 @@ export class AttemptWorld {
   ): Promise<unknown> {
     const { status, error, cause } = ended;
     return executionEndedHandler({
+      closeLeftOpen: closeLeftOpen({
+        store: this.objects.as({ role: "record" }),
+        scores: this.scoresOf("record"),
+        clock: this.clock,
+      }),
       scores: this.scoresOf("reaper"),
       clock: this.clock,
       tokens: this.machine.tokens,
@@ -215,7 +221,14 @@ export class AttemptWorld {
       turnsOf: (tryNumber) => this.options.tries[Math.min(tryNumber, this.options.tries.length) - 1] ?? [],
     });
     return {
-      PrepareFunction: prepareHandler({ ...as("prepare"), clock, random, imageOf: () => "bundle-1", ...timing }),
+      PrepareFunction: prepareHandler({
+        ...as("prepare"),
+        clock,
+        random,
+        closeLeftOpen: closeLeftOpen({ ...as("record"), clock }),
+        imageOf: () => "bundle-1",
+        ...timing,
+      }),
       OpenTurnFunction: openTurnHandler({
         ...as("open-turn"),
         clock,

@@ -24,7 +24,6 @@ export class MemoryScores implements ScoreTable {
     const held = [...this.#leases.values()].filter((lease) => lease.sweep === next.sweep);
     this.#sweeps.set(next.sweep, {
       ...structuredClone(next),
-      compaction: stored?.compaction ?? 0,
       reservedUsd: held.reduce((sum, lease) => sum + lease.reservedUsd, 0),
       spentUsd: stored?.spentUsd ?? 0,
       abortRequested: false,
@@ -43,12 +42,6 @@ export class MemoryScores implements ScoreTable {
     const record = this.#sweeps.get(sweep);
     if (record) record.abortRequested = true;
     return record !== undefined;
-  }
-
-  async nextCompaction(sweep: string): Promise<number> {
-    const record = this.#sweep(sweep);
-    record.compaction += 1;
-    return record.compaction;
   }
 
   async reserve(sweep: string, usd: number): Promise<boolean> {
@@ -73,7 +66,8 @@ export class MemoryScores implements ScoreTable {
   async closeTry(row: ScoreRow): Promise<boolean> {
     const key = rowKey(row.sweep, row.attempt, row.try);
     const stored = this.#rows.get(key);
-    if (stored && statusRank(stored.status) >= statusRank(row.status)) return false;
+    const judgedInVain = row.status === "unjudged" && stored?.status === "unjudged" && spent(row) > spent(stored);
+    if (stored && statusRank(stored.status) >= statusRank(row.status) && !judgedInVain) return false;
     this.#rows.set(key, structuredClone(row));
     const lease = this.#leases.get(leaseKey(row.attempt, row.try));
     this.#leases.delete(leaseKey(row.attempt, row.try));

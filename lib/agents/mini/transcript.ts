@@ -13,7 +13,7 @@ const toolCall = z.object({
 export type MiniToolCall = z.infer<typeof toolCall>;
 
 const base = { ts: z.number(), turn: z.number().int().positive() };
-export const miniLine = z.discriminatedUnion("type", [
+const miniLine = z.discriminatedUnion("type", [
   z.object({ ...base, type: z.literal("user"), content: z.string() }),
   z.object({
     ...base,

@@ -31,13 +31,13 @@ export interface CallWorld extends ExchangeWorld {
 }
 
 /** 429 is waited out so often, and so long in all, for one call; what remains is the agent's to see. */
-export const maxRateLimitRetries = 8;
-export const maxRateLimitWaitMs = 120_000;
+const maxRateLimitRetries = 8;
+const maxRateLimitWaitMs = 120_000;
 /**
  * A call that the agent itself gave up counts as the provider's timeout after that much silence. One that the end of the
  * turn cut does not: its answer might have come.
  */
-export const silentAfterMs = 60_000;
+const silentAfterMs = 60_000;
 
 const noTokens: Tokens = { input: 0, cached: 0, output: 0 };
 

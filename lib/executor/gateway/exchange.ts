@@ -3,7 +3,7 @@
  */
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
-import { type ProviderFault, providerFault, transportFault } from "../../attempt/provider-fault.ts";
+import { type ProviderFault, parseObject, providerFault, transportFault } from "../../attempt/provider-fault.ts";
 import type { Tokens } from "../../attempt/usage.ts";
 import type { Clock } from "../../platform/ports.ts";
 import { CompletionAssembler, EventSplitter, EventTooLong, eventData, isUsageOnly } from "./event-stream.ts";
@@ -180,7 +180,7 @@ async function relayStream(
         if (response.headersSent) await pass(event);
         continue;
       }
-      const json = objectOf(data);
+      const json = parseObject(data);
       if (!json || json.error !== undefined || !(Array.isArray(json.choices) || json.usage)) {
         // The pure table tells an error object from garbage.
         const fault = providerFault(
@@ -234,17 +234,6 @@ export function tokensOf(usage: unknown): Tokens | null {
 
 function textOf(completion: Record<string, unknown>): string {
   return JSON.stringify(completion.choices ?? "");
-}
-
-function objectOf(text: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : null;
-  } catch {
-    return null;
-  }
 }
 
 async function passOn(response: ServerResponse, bytes: Buffer, cut: AbortSignal): Promise<void> {

@@ -28,9 +28,9 @@ export interface CollectorOptions {
 }
 
 /** Bytes of all transcripts of a turn together; they are held in memory. */
-export const maxTranscriptBytes = 64 * 1024 ** 2;
+const maxTranscriptBytes = 64 * 1024 ** 2;
 /** Longest list of skipped files that a manifest keeps; the rest is a count. */
-export const maxSkipped = 1000;
+const maxSkipped = 1000;
 const maxKeyBytes = 1024;
 const maxEndBytes = 4 * 1024 ** 2;
 /** Files up to this size are taken whole: one write instead of a stream. */

@@ -66,7 +66,7 @@ export function stopReasonOf(turn: TurnEvidence): { stopReason: StopReason; code
 }
 
 /** The stop reason that the last result of a model call asks for, or null. */
-export function unrecoveredFault(calls: readonly ModelCallStatus[]): "rate_limited" | "provider_fault" | null {
+function unrecoveredFault(calls: readonly ModelCallStatus[]): "rate_limited" | "provider_fault" | null {
   const last = calls.findLast((status) => status !== "cancelled");
   switch (last) {
     case "rate_limited":

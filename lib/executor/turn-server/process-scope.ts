@@ -59,7 +59,7 @@ function isZombie(pid: string): boolean {
 }
 
 /** Name of the mark in the environment of agents that run without a sandbox. */
-export const markName = "PROCTOR_EXECUTOR";
+const markName = "PROCTOR_EXECUTOR";
 
 /** Processes that carry `mark`, a random name of one executor. */
 export function markedScope(mark: string): ProcessScope {

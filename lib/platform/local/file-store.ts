@@ -21,6 +21,7 @@ import { buckets, type ObjectName } from "../../firewall/keys.ts";
 import { allows, type Verb } from "../../firewall/matrix.ts";
 import { type Identity, type ObjectInfo, type ObjectStore, StoreError } from "../ports.ts";
 import { decodeSegment, folderPath, isPiece, keySegments, objectPath } from "./key-paths.ts";
+import { processAlive } from "./process-alive.ts";
 
 /** Bodies up to this size are read and written at once: for small files that costs less than going through threads. */
 const smallBytes = 256 * 1024;
@@ -46,16 +47,7 @@ export function openFileStore(root: string, identity: Identity): ObjectStore {
 export function removeLeftovers(root: string): void {
   for (const name of readFolder(join(root, newFolder)).map((entry) => entry.name)) {
     const pid = Number(/^(\d+)-/.exec(name)?.[1]);
-    if (Number.isInteger(pid) && !isAlive(pid)) fs.rmSync(join(root, newFolder, name), { force: true });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return codeOf(error) !== "ESRCH";
+    if (Number.isInteger(pid) && !processAlive(pid)) fs.rmSync(join(root, newFolder, name), { force: true });
   }
 }
 

@@ -30,7 +30,6 @@ export function guardScores(table: ScoreTable, role: Role): ScoreTable {
     startGeneration: via("write", "startGeneration", table.startGeneration),
     heartbeat: via("write", "heartbeat", table.heartbeat),
     requestAbort: via("write", "requestAbort", table.requestAbort),
-    nextCompaction: via("write", "nextCompaction", table.nextCompaction),
     reserve: via("write", "reserve", table.reserve),
     openTry: via("write", "openTry", table.openTry),
     closeTry: via("write", "closeTry", table.closeTry),

@@ -21,7 +21,6 @@ const controller = z.object({ pid: z.number(), host: z.string(), startedAt: z.st
 const sweepColumns = z.object({
   sweep: z.string(),
   generation: z.number(),
-  compaction: z.number(),
   digest: z.string(),
   fixed: z.string(),
   cap: z.number().nullable(),
@@ -77,7 +76,7 @@ class SqliteScoreTable implements ScoreTable {
       if (stored === undefined) {
         if (expected !== 0) return false;
         this.#run(
-          "INSERT INTO sweeps VALUES (?, ?, 0, ?, ?, ?, 0, 0, ?, ?, 0)",
+          "INSERT INTO sweeps VALUES (?, ?, ?, ?, ?, 0, 0, ?, ?, 0)",
           next.sweep,
           next.generation,
           next.digest,
@@ -116,15 +115,6 @@ class SqliteScoreTable implements ScoreTable {
 
   async requestAbort(sweep: string): Promise<boolean> {
     return this.#run("UPDATE sweeps SET abort = 1 WHERE sweep = ?", sweep) === 1;
-  }
-
-  async nextCompaction(sweep: string): Promise<number> {
-    return this.#change(() => {
-      this.#run("UPDATE sweeps SET compaction = compaction + 1 WHERE sweep = ?", sweep);
-      const row = this.#get("SELECT compaction FROM sweeps WHERE sweep = ?", sweep);
-      if (row === undefined) throw noSweep(sweep);
-      return Number(firstValue(row));
-    });
   }
 
   async reserve(sweep: string, usd: number): Promise<boolean> {
@@ -188,7 +178,8 @@ class SqliteScoreTable implements ScoreTable {
         row.try,
       );
       const stored = found === undefined ? null : tryColumns.parse(found);
-      if (stored && stored.rank >= rank) return false;
+      const judgedInVain = row.status === "unjudged" && stored?.rank === rank && spent > stored.spent;
+      if (stored && stored.rank >= rank && !judgedInVain) return false;
       this.#run(
         "INSERT INTO tries VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET rank = excluded.rank, spent = excluded.spent, row = excluded.row",
         row.sweep,
@@ -305,7 +296,6 @@ function toSweep(row: unknown): SweepRecord {
   return {
     sweep: stored.sweep,
     generation: stored.generation,
-    compaction: stored.compaction,
     digest: stored.digest,
     fixed: stored.fixed,
     capUsd: stored.cap === null ? null : toUsd(stored.cap),

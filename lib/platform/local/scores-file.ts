@@ -9,7 +9,7 @@ import Database from "libsql";
 import { StoreError } from "../ports.ts";
 
 /** Raised with every change of the schema. A file with a higher number is left alone. */
-const schemaVersion = 1;
+const schemaVersion = 2;
 /** "Prct": tells our files from other SQLite databases. */
 const applicationId = 0x50726374;
 /** How long a writer waits for another's transaction, which takes less than a millisecond. */
@@ -22,7 +22,7 @@ export const toUsd = (units: number): number => units / unitsPerUsd;
 
 const schema = `
   CREATE TABLE sweeps (
-    sweep TEXT PRIMARY KEY, generation INTEGER NOT NULL, compaction INTEGER NOT NULL,
+    sweep TEXT PRIMARY KEY, generation INTEGER NOT NULL,
     digest TEXT NOT NULL, fixed TEXT NOT NULL, cap INTEGER, reserved INTEGER NOT NULL, spent INTEGER NOT NULL,
     planned INTEGER NOT NULL, controller TEXT, abort INTEGER NOT NULL
   ) STRICT;
@@ -102,7 +102,7 @@ function ensureSchema(database: Database.Database, path: string): void {
   if (version !== schemaVersion) {
     throw new StoreError(
       "unavailable",
-      `${path} has scores of form ${version}, and this Proctor knows form ${schemaVersion}: use the newer Proctor that wrote it, or another folder with --runs`,
+      `${path} has scores of form ${version}, and this Proctor knows form ${schemaVersion}: use the ${version > schemaVersion ? "newer" : "older"} Proctor that wrote it, or another folder with --runs`,
     );
   }
 }

@@ -15,7 +15,7 @@ import { z } from "zod";
 import { type ModelRole, modelRole } from "../../attempt/vocabulary.ts";
 import { ProblemsError, zodProblems } from "../../tasks/problem.ts";
 
-export const scriptFault = z.strictObject({
+const scriptFault = z.strictObject({
   kind: z.enum(["rate_limit", "quota", "server_error", "disconnect", "html", "empty", "garbage", "hang"]),
   /** How often, before the answer beside it is given; without it, for ever. */
   times: z.number().int().positive().optional(),
@@ -63,8 +63,8 @@ const conditionalAnswer = z
   .refine(oneText, oneTextMessage);
 
 /** One entry: an answer, or the first of several whose `when` is found in the messages' contents. */
-export const scriptEntry = z.union([z.strictObject({ any: z.array(conditionalAnswer).min(1) }), plainAnswer]);
-export const scriptTurn = z.array(scriptEntry).min(1);
+const scriptEntry = z.union([z.strictObject({ any: z.array(conditionalAnswer).min(1) }), plainAnswer]);
+const scriptTurn = z.array(scriptEntry).min(1);
 export type ScriptAnswer = z.infer<typeof plainAnswer>;
 export type ScriptTurn = z.infer<typeof scriptTurn>;
 

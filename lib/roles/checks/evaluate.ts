@@ -38,7 +38,7 @@ export class ChecksBrokenError extends Error {
 }
 
 /** No file that a check reads may be larger. */
-export const maxCheckedFileBytes = 64 * 1024 * 1024;
+const maxCheckedFileBytes = 64 * 1024 * 1024;
 
 /**
  * A missing deliverable, or one that makes a check fail, is credit 0 with a note. A cap whose check is made to fail by
@@ -110,7 +110,7 @@ function evidenceOf(check: Check, files: readonly JobFile[], turn: number): stri
 }
 
 /** Every file that a check reads, as it is named there. */
-export function filesOf(check: Check): string[] {
+function filesOf(check: Check): string[] {
   switch (check.kind) {
     case "expression":
       return Object.values(check.files).map(({ file }) => file);

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { check, type FileSource } from "./schema.ts";
 
 /** A file that checks of a job read, once for all of them. Path as in checks.yaml, `results/answer.json` say. */
-export const jobFile = z.object({
+const jobFile = z.object({
   path: z.string(),
   content: z.discriminatedUnion("status", [
     z.object({ status: z.literal("ok"), bytes: z.custom<Uint8Array>((value) => value instanceof Uint8Array) }),
@@ -14,7 +14,7 @@ export const jobFile = z.object({
 export type JobFile = z.infer<typeof jobFile>;
 export type FileContent = JobFile["content"];
 
-export const checkJob = z.object({
+const checkJob = z.object({
   files: z.array(jobFile),
   checks: z.array(z.object({ id: z.string(), check })),
   /** How often each tool was called in the turn. */

@@ -5,7 +5,7 @@
 import { type Cell, cellOf } from "./expression-functions.ts";
 import type { FileFormat } from "./schema.ts";
 
-export const fileLimits = {
+const fileLimits = {
   /** Bytes of one file that a check parses, and of a database. */
   parsedBytes: 8 * 1024 * 1024,
   databaseBytes: 64 * 1024 * 1024,

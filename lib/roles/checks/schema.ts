@@ -28,9 +28,9 @@ import { readYaml } from "../../tasks/yaml-text.ts";
 import { expressionProblem } from "./expression.ts";
 import { flagsProblem, patternProblem } from "./pattern.ts";
 
-export const fileSource = z.enum(["results", "sources", "hidden"]);
+const fileSource = z.enum(["results", "sources", "hidden"]);
 export type FileSource = z.infer<typeof fileSource>;
-export const fileFormat = z.enum(["json", "csv", "lines", "grid", "text"]);
+const fileFormat = z.enum(["json", "csv", "lines", "grid", "text"]);
 export type FileFormat = z.infer<typeof fileFormat>;
 
 const filePath = z

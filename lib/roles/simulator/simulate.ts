@@ -5,7 +5,7 @@
 import type { SimulateEvent, SimulateResult } from "../../attempt/functions.ts";
 import { noUsage, type Usage } from "../../attempt/usage.ts";
 import type { Language } from "../../attempt/vocabulary.ts";
-import { followUpFileKey, type ObjectName, packageFile, turnFolder } from "../../firewall/keys.ts";
+import { followUpFileKey, followUpUsageKey, type ObjectName, packageFile, turnFolder } from "../../firewall/keys.ts";
 import type { ObjectStore } from "../../platform/ports.ts";
 import type { ManifestLine } from "../../sweep/manifest-line.ts";
 import { publishedFiles, type SimulatorPart, simulatorPart } from "../../tasks/published.ts";
@@ -23,7 +23,7 @@ import * as english from "../prompts/simulator-en.ts";
 import * as chinese from "../prompts/simulator-zh.ts";
 import { readTools } from "../prompts/tools.ts";
 import { runReadTool } from "../read-tools.ts";
-import { StepLog, type StepMessage, usageLines, usageOf } from "../steps.ts";
+import { StepLog, type StepMessage, usageOf } from "../steps.ts";
 import { createOnce, parsedJson } from "../stored.ts";
 import { readSimulatorAnswer, simulatorAnswer, simulatorAnswerSchema } from "./simulator-answer.ts";
 
@@ -41,7 +41,7 @@ export async function simulateStep(deps: SimulateDeps, event: SimulateEvent): Pr
   const stored = await getOrNull(deps.store, key);
   if (stored) return turnResult(key.key, parsedJson(followUp, stored), event.waitedSeconds);
 
-  const patience = new Patience();
+  const patience = new Patience(event.waitedSeconds);
   const made =
     line.userSimulator.kind === "none"
       ? fixedFollowUp(event, line.language, false, { prompts: "none" }, noUsage)
@@ -64,9 +64,13 @@ async function written(
     simulatorPart,
     await deps.store.get(packageFile(line.task, line.digest, "simulator", publishedFiles.simulator)),
   );
-  const log = await StepLog.open(deps.store, (number) =>
-    followUpFile(event, `-step-${String(number).padStart(2, "0")}.json`),
-  );
+  const log = await StepLog.open(deps.store, {
+    step: (number) => followUpFile(event, `-step-${String(number).padStart(2, "0")}.json`),
+    usage: (number) => followUpUsageKey(tryOf(event), turn + 1, number),
+    role: "simulator",
+    turn,
+    model: choice.model.name,
+  });
   const past = await earlierFollowUps(deps.store, event);
   const view = await openView(deps.store, {
     of: tryOf(event),
@@ -95,10 +99,7 @@ async function written(
     patience,
   );
   if (end.kind === "more") return "more";
-  const usage = usageOf(log.steps);
-  const lines = usageLines(log.steps, "simulator", turn, choice.model.name);
-  await createOnce(deps.store, followUpFile(event, "-usage.jsonl"), lines);
-  return messageOf(event, part, end, usage);
+  return messageOf(event, part, end, usageOf(log.steps));
 }
 
 /** From the model's answer to what is sent. An answer that could not be had in time or money is a fixed sentence, flagged. */

@@ -1,6 +1,6 @@
 /**
  * The supervisor's function: judges one turn from stored evidence and hidden references, a step at a time, and lets four
- * fields out. A call waits for models for a minute at most and answers "more"; the next one goes on from the steps.
+ * fields out. A call begins nothing after 300 s of waiting and answers "more"; the next one goes on from the steps.
  */
 
 import type { SuperviseEvent, SuperviseResult } from "../../attempt/functions.ts";
@@ -13,6 +13,7 @@ import {
   evidenceFileKey,
   evidenceFiles,
   followUpFileKey,
+  judgingUsageKey,
   packageFile,
   rubricKey,
   turnFolder,
@@ -35,7 +36,7 @@ import { supervisorPrompt } from "../prompts/supervisor.ts";
 import { listCheckpointsPrompt } from "../prompts/supervisor-rubric.ts";
 import { readTools } from "../prompts/tools.ts";
 import { runReadTool } from "../read-tools.ts";
-import { modelCallLines, StepLog, usageLines, usageOf } from "../steps.ts";
+import { modelCallLines, StepLog, usageOf } from "../steps.ts";
 import { createOnce, parsedJson } from "../stored.ts";
 import { briefing, listingBrief } from "./brief.ts";
 import { judgeAnswer, judgeAnswerSchema, readJudgeAnswer, withExistingEvidence } from "./judge-answer.ts";
@@ -82,7 +83,7 @@ export async function superviseStep(deps: SuperviseDeps, event: SuperviseEvent):
   const stored = await getOrNull(deps.store, key);
   if (stored) return decided(line, past.reports, parsedJson(decision, stored), key.key, event.waitedSeconds);
 
-  const patience = new Patience();
+  const patience = new Patience(event.waitedSeconds);
   const outcome = await judged(deps, event, past, report, patience).catch((error: unknown) =>
     keepWhy(deps, event, error),
   );
@@ -115,7 +116,13 @@ async function judged(
   const part = parsedJson(supervisorPart, await deps.store.get(hidden(publishedFiles.supervisor)));
   const rubricText = decodeText(await deps.store.get(hidden(publishedFiles.evalRule)));
   const rubric = parseRubric(rubricText);
-  const log = await StepLog.open(deps.store, (number) => decisionFileKey(tryOf(event), turn, stepFile(number)));
+  const log = await StepLog.open(deps.store, {
+    step: (number) => decisionFileKey(tryOf(event), turn, stepFile(number)),
+    usage: (number) => judgingUsageKey(tryOf(event), turn, number),
+    role: "supervisor",
+    turn,
+    model: line.supervisor.kind === "model" ? line.supervisor.model.name : "none",
+  });
 
   const checks = await checksOf(deps, event, log);
   const base = {
@@ -300,7 +307,6 @@ async function settledEnd(session: Session, end: ConversationEnd): Promise<unkno
     case "unreadable":
     case "refused":
     case "capped":
-      // What judging cost is counted although it came to nothing.
       await writeCalls(session);
       throw new UnjudgedError(
         `turn ${session.event.turn}: ${end.reason}`,
@@ -310,10 +316,8 @@ async function settledEnd(session: Session, end: ConversationEnd): Promise<unkno
 }
 
 async function writeCalls({ deps, event, log, model }: Session): Promise<void> {
-  const { turn } = event;
-  const file = (name: string) => decisionFileKey(tryOf(event), turn, name);
-  await createOnce(deps.store, file(evidenceFiles.modelCalls), modelCallLines(log.steps, model.model.name));
-  await createOnce(deps.store, file(evidenceFiles.usage), usageLines(log.steps, "supervisor", turn, model.model.name));
+  const name = decisionFileKey(tryOf(event), event.turn, evidenceFiles.modelCalls);
+  await createOnce(deps.store, name, modelCallLines(log.steps, model.model.name));
 }
 
 function supervisorView(store: ObjectStore, event: SuperviseEvent): Promise<EvidenceView> {

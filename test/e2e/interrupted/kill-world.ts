@@ -36,7 +36,10 @@ export function closedLoopWorld(isolation: "bwrap" | "none"): SweepWorld {
 async function finished(world: SweepWorld): Promise<Finished> {
   const rows = new Map<string, ScoreRow>();
   if ((await world.record()) !== null) {
-    for (const row of await world.rows()) if (row.status !== "running") rows.set(`${row.attempt}/0${row.try}`, row);
+    for (const row of await world.rows()) {
+      // What is unjudged is still to be judged.
+      if (row.status !== "running" && row.status !== "unjudged") rows.set(`${row.attempt}/0${row.try}`, row);
+    }
   }
   const objects = [...world.objects()].filter(([path]) => [...rows.keys()].some((own) => path.includes(own)));
   return { rows, objects: new Map(objects) };
@@ -63,9 +66,12 @@ async function expectComplete(world: SweepWorld, planned: number, generations: n
   expect(valid).toHaveLength(planned);
   expect(new Set(valid.map((row) => row.attempt)).size).toBe(planned);
   expect(valid.every((row) => row.status === "pass" && row.score === 1 && row.turns === 2)).toBe(true);
-  // What was cut off is said to be, and ran once in each generation that took it up.
+  // What was cut off is said to be, and ran once in each generation that took it up. What was cut off while it was judged
+  // was judged again, and run again where that asked for another turn.
   const cut = rows.filter((row) => !row.valid);
-  expect(cut.filter((row) => row.status !== "infra_error" || !row.reason.startsWith("interrupted"))).toEqual([]);
+  expect(cut.filter((row) => row.status !== "infra_error" || !/^(interrupted|judged again)/.test(row.reason))).toEqual(
+    [],
+  );
   // A turn that was whole stays paid for.
   expect(cut.filter((row) => row.turns > 0 && row.usd.executor === 0)).toEqual([]);
   const once = new Set(rows.map((row) => `${row.attempt} g${row.generation}`));

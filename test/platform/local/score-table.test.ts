@@ -46,7 +46,7 @@ describe("score table on SQLite", () => {
     const database = openScoresFile(path);
     database.exec("PRAGMA user_version = 7");
     database.close();
-    expect(() => openScoreTable(path)).toThrow(/form 7.*knows form 1.*newer Proctor/);
+    expect(() => openScoreTable(path)).toThrow(/form 7.*knows form 2.*newer Proctor/);
   });
 
   it("refuses another program's database", () => {

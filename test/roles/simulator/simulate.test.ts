@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { simulateHandler } from "../../../lambdas/simulate.ts";
 import type { SimulateEvent } from "../../../lib/attempt/functions.ts";
 import { usageLine } from "../../../lib/attempt/usage.ts";
-import { followUpFileKey } from "../../../lib/firewall/keys.ts";
+import { followUpFileKey, followUpUsageKey } from "../../../lib/firewall/keys.ts";
 import { fixedSentence } from "../../../lib/roles/feedback.ts";
 import { type FollowUp, followUp } from "../../../lib/roles/follow-up.ts";
 import {
@@ -71,7 +71,7 @@ describe("the user simulator", () => {
       fallback: false,
       usage: { usd: 0.002 },
     });
-    const usage = world.objects.text(followUpFileKey(world.of, "turn-02-usage.jsonl"))!;
+    const usage = world.objects.text(followUpUsageKey(world.of, 2, 1))!;
     expect(usageLine.parse(JSON.parse(usage))).toMatchObject({ role: "simulator", turn: 1, usd: 0.002 });
   });
 
@@ -164,13 +164,11 @@ describe("the user simulator", () => {
     expect(stored(world).message).toBe(fixedSentence("incomplete", "zh"));
   });
 
-  it("waits a minute a call, says so, and goes on from there", async () => {
-    const { result, handler, world } = await simulate([
-      { tools: [{ name: "list", arguments: {} }], ms: 50_000 },
-      { json: nudge, ms: 30_000 },
-    ]);
-    expect(result).toEqual({ v: 1, next: "more", followUpKey: null, fallback: false, waitedSeconds: 50 });
-    expect(await handler(eventOf(world, { waitedSeconds: 50 }))).toMatchObject({ next: "turn", waitedSeconds: 80 });
+  it("asks for 300 s a call, says so, and goes on from there", async () => {
+    const looks = { tools: [{ name: "list", arguments: {} }], ms: 200_000 };
+    const { result, handler, world } = await simulate([looks, looks, { json: nudge, ms: 30_000 }]);
+    expect(result).toEqual({ v: 1, next: "more", followUpKey: null, fallback: false, waitedSeconds: 400 });
+    expect(await handler(eventOf(world, { waitedSeconds: 400 }))).toMatchObject({ next: "turn", waitedSeconds: 430 });
   });
 
   it("an event that is delivered twice gives the same message and asks nobody", async () => {

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { superviseHandler } from "../../../lambdas/supervise.ts";
 import type { SuperviseEvent } from "../../../lib/attempt/functions.ts";
 import { parseRubric } from "../../../lib/attempt/rubric.ts";
-import { usageLine } from "../../../lib/attempt/usage.ts";
-import { decisionFileKey, followUpFileKey, rubricKey } from "../../../lib/firewall/keys.ts";
+import { type UsageLine, usageLine } from "../../../lib/attempt/usage.ts";
+import { decisionFileKey, followUpFileKey, judgingUsageKey, rubricKey } from "../../../lib/firewall/keys.ts";
 import { type Decision, decision } from "../../../lib/roles/decision.ts";
 import type { SuperviseDeps } from "../../../lib/roles/supervisor/supervise.ts";
 import { sha256Hex } from "../../../lib/tasks/canonical.ts";
@@ -65,6 +65,16 @@ function stored(world: RoleWorld, turn = 1): Decision {
   return decision.parse(world.json(decisionFileKey(world.of, turn, "decision.json")));
 }
 
+/** Lines of the judging's usage, a file each. */
+function usageStored(world: RoleWorld, turn = 1): UsageLine[] {
+  const lines: UsageLine[] = [];
+  for (;;) {
+    const text = world.objects.text(judgingUsageKey(world.of, turn, lines.length + 1));
+    if (text === null) return lines;
+    lines.push(usageLine.parse(JSON.parse(text)));
+  }
+}
+
 /** One turn with a move, judged with these answers. */
 async function judge(answers: ScriptedAnswer[], world: RoleWorld = roleWorld()) {
   if (world.objects.names().every((name) => !name.includes("manifest.json"))) {
@@ -105,11 +115,7 @@ describe("a turn that a model judges", () => {
     const { world } = await judge([{ tools: [{ name: "list", arguments: {} }] }, { json: good() }]);
     const calls = world.objects.text(decisionFileKey(world.of, 1, "model-calls.jsonl"))!;
     expect(calls.trim().split("\n")).toHaveLength(2);
-    const usage = world.objects
-      .text(decisionFileKey(world.of, 1, "usage.jsonl"))!
-      .trim()
-      .split("\n");
-    expect(usage.map((line) => usageLine.parse(JSON.parse(line)).status)).toEqual(["ok", "ok"]);
+    expect(usageStored(world).map(({ status }) => status)).toEqual(["ok", "ok"]);
   });
 
   it("opens files with its tools, and hidden references too", async () => {
@@ -279,12 +285,7 @@ describe("answers that cannot be used", () => {
       message: expect.stringContaining("3 answers could not be used"),
     });
     expect(world.objects.text(decisionFileKey(world.of, 1, "decision.json"))).toBeNull();
-    expect(
-      world.objects
-        .text(decisionFileKey(world.of, 1, "usage.jsonl"))!
-        .trim()
-        .split("\n"),
-    ).toHaveLength(3);
+    expect(usageStored(world)).toHaveLength(3);
   });
 
   it("the reason that leaves the hidden side repeats nothing of them", async () => {
@@ -378,19 +379,19 @@ describe("evidence that is hard to take", () => {
 });
 
 describe("providers that do not answer", () => {
-  it("a rate limit is waited out within the minute", async () => {
+  it("a rate limit is waited out within the call", async () => {
     const { result, models } = await judge([{ fault: "rate_limited", retryAfterMs: 20_000 }, { json: good() }]);
     expect(models.requests).toHaveLength(2);
     expect(result).toMatchObject({ score: 0.8, waitedSeconds: 20.2 });
   });
 
   it.each(["rate_limited", "provider_error", "disconnected", "unreadable", "timeout"] as const)(
-    "%s for ever: a minute of waiting, then more",
+    "%s for ever: 300 s of waiting, then more",
     async (fault) => {
       const { result, handler, world } = await judge([{ fault }]);
       expect(result).toMatchObject({ next: "more", verdict: null, score: null });
-      expect(result.waitedSeconds).toBeGreaterThan(30);
-      expect(result.waitedSeconds).toBeLessThanOrEqual(60);
+      expect(result.waitedSeconds).toBeGreaterThanOrEqual(270);
+      expect(result.waitedSeconds).toBeLessThanOrEqual(300);
       const second = await handler(eventOf(world, 1, result.waitedSeconds));
       expect(second.next).toBe("more");
       expect(second.waitedSeconds).toBeGreaterThan(result.waitedSeconds);
@@ -399,17 +400,50 @@ describe("providers that do not answer", () => {
 
   it("a long wait that a provider asks for is kept over calls", async () => {
     const { result, handler, world, models } = await judge([
-      { fault: "rate_limited", retryAfterMs: 90_000 },
+      { fault: "rate_limited", retryAfterMs: 400_000 },
       { json: good() },
     ]);
-    expect(result).toMatchObject({ next: "more", waitedSeconds: 60 });
-    expect((await handler(eventOf(world, 1, 60))).waitedSeconds).toBeCloseTo(90.1, 0);
+    expect(result).toMatchObject({ next: "more", waitedSeconds: 300 });
+    expect((await handler(eventOf(world, 1, 300))).waitedSeconds).toBeCloseTo(400.2, 1);
     expect(models.requests).toHaveLength(2);
   });
 
-  it("a model that hangs costs a minute a call", async () => {
-    const { result } = await judge([{ json: good(), ms: 1_000_000 }]);
-    expect(result).toMatchObject({ next: "more", waitedSeconds: 60 });
+  it("an answer that takes minutes is waited for, also when it was asked for late", async () => {
+    const { result, models } = await judge([
+      { tools: [{ name: "list", arguments: {} }], ms: 299_000 },
+      { json: good(), ms: 299_000 },
+    ]);
+    expect(models.requests).toHaveLength(2);
+    expect(result).toMatchObject({ score: 0.8, waitedSeconds: 598 });
+  });
+
+  it("a model that hangs is given up after 300 s, and what it was asked is counted in its dollars", async () => {
+    const { result, models, world } = await judge([{ json: good(), ms: 1_000_000 }]);
+    expect(result).toMatchObject({ next: "more", waitedSeconds: 300 });
+    const [call] = usageStored(world);
+    const input = Math.ceil(JSON.stringify(models.requests[0]?.messages).length / 4);
+    expect(call).toMatchObject({ status: "timeout", tokens: { input, cached: 0, output: 0 }, usd: input / 1_000_000 });
+  });
+
+  it("calls that time out reach the judging's dollar cap", async () => {
+    const world = roleWorld();
+    const cap = world.line.limits.usdJudging ?? 0;
+    const asked = `BEGIN ${"word ".repeat(60_000)} END`;
+    putTurn(world.objects, world.of, 1, { says: asked, results: {} });
+    const line = { ...world.line, limits: { ...world.line.limits, usdJudging: cap / 1000 } };
+    const models = scriptedModel(world.clock, [{ json: good(), ms: 1_000_000 }]);
+    const handler = superviseHandler(deps(world, models));
+    await expect(handler({ ...eventOf(world), line })).rejects.toThrow("usdJudging");
+    expect(models.requests).toHaveLength(1);
+  });
+
+  it("begins nothing when 20 minutes were waited in all", async () => {
+    const { handler, world, models } = await judge([{ fault: "provider_error" }]);
+    const before = models.requests.length;
+    const last = await handler(eventOf(world, 1, 1190));
+    expect(last.next).toBe("more");
+    expect(last.waitedSeconds).toBeLessThan(1201);
+    expect(models.requests.length).toBeGreaterThanOrEqual(before);
   });
 
   it.each(["quota_exhausted", "bad_request"] as const)("%s: unjudged at once, with the reason", async (fault) => {
@@ -426,12 +460,7 @@ describe("providers that do not answer", () => {
       name: "Proctor.Unjudged",
       message: expect.stringContaining("usdJudging"),
     });
-    expect(
-      world.objects
-        .text(decisionFileKey(world.of, 1, "usage.jsonl"))!
-        .trim()
-        .split("\n"),
-    ).toHaveLength(2);
+    expect(usageStored(world)).toHaveLength(2);
   });
 
   it("does not let a model look for ever", async () => {
@@ -445,14 +474,24 @@ describe("providers that do not answer", () => {
 describe("steps", () => {
   it("a call that was cut off is gone on with, not begun again", async () => {
     const { result, handler, world, models } = await judge([
-      { tools: [{ name: "read", arguments: { path: move } }], ms: 45_000 },
+      { tools: [{ name: "read", arguments: { path: move } }], ms: 300_000 },
       { json: good(), ms: 50_000 },
     ]);
-    expect(result).toMatchObject({ next: "more", waitedSeconds: 45 });
+    expect(result).toMatchObject({ next: "more", waitedSeconds: 300 });
     expect(models.requests).toHaveLength(1);
-    expect(await handler(eventOf(world, 1, 45))).toMatchObject({ score: 0.8, waitedSeconds: 95 });
+    expect(await handler(eventOf(world, 1, 300))).toMatchObject({ score: 0.8, waitedSeconds: 350 });
     expect(models.requests).toHaveLength(2);
     expect(models.requests[1]!.messages.map(({ role }) => role)).toEqual(["system", "user", "assistant", "tool"]);
+  });
+
+  it("what a call used stands beside it, also when the call behind it was cut off", async () => {
+    const { world, handler } = await judge([{ fault: "provider_error" }]);
+    const written = usageStored(world);
+    expect(written.length).toBeGreaterThan(3);
+    // Cut off between the last call's step and its usage.
+    world.objects.remove(judgingUsageKey(world.of, 1, written.length));
+    await handler(eventOf(world, 1, 1199.9));
+    expect(usageStored(world).slice(0, written.length)).toEqual(written);
   });
 
   it("an event that is delivered twice gives the same result and asks nobody", async () => {

@@ -227,7 +227,7 @@ function checkVariables(bindings: Bindings, variables: Outcome["variables"]): vo
 }
 
 /** An error of ours or of the outside as a failure; what is neither is a fault of the interpreter itself. */
-export function asFailure(error: unknown): StateFailure {
+function asFailure(error: unknown): StateFailure {
   if (error instanceof StateFailure) return error;
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return new StateFailure(errorNames.runtime, text);

@@ -9,6 +9,7 @@ import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { processAlive } from "../process-alive.ts";
 
 export interface ExecutorFolder {
   /** Random name of the executor's folder. */
@@ -131,13 +132,7 @@ function isOwner(pid: number, folder: string): boolean {
 }
 
 function alive(pid: number): boolean {
-  if (!Number.isInteger(pid) || pid <= 0) return true;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== "ESRCH";
-  }
+  return !Number.isInteger(pid) || pid <= 0 || processAlive(pid);
 }
 
 /** When a process started, in the kernel's ticks: a process id may be another's by now. Null where there is no /proc. */
