@@ -33,6 +33,8 @@ export interface CallWorld extends ExchangeWorld {
 /** 429 is waited out so often, and so long in all, for one call; what remains is the agent's to see. */
 const maxRateLimitRetries = 8;
 const maxRateLimitWaitMs = 120_000;
+/** A provider that asks for less, 0 say, is not asked again at once: all retries would be gone before anything changed. */
+const leastWaitMs = 500;
 /**
  * A call that the agent itself gave up counts as the provider's timeout after that much silence. One that the end of the
  * turn cut does not: its answer might have come.
@@ -104,7 +106,8 @@ export async function runCall(
     world.alive();
     exchange = await exchangeOnce(world, text, stream, body, response, cut, seen);
     if (exchange.kind !== "fault" || exchange.fault.status !== "rate_limited" || exchange.partial) break;
-    const wait = exchange.fault.retryAfterMs ?? backOff(waited.length, world.random);
+    const asked = exchange.fault.retryAfterMs;
+    const wait = asked === null || asked < leastWaitMs ? backOff(waited.length, world.random) : asked;
     const tooLate = world.clock.now() + wait >= world.deadline || waitedMs + wait > maxRateLimitWaitMs;
     if (waited.length >= maxRateLimitRetries || tooLate) break;
     await world.clock.sleep(wait, cut);

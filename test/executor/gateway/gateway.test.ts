@@ -581,6 +581,17 @@ describe("429", () => {
     expect(closed.records).toMatchObject([{ status: "ok", waited: [{ status: "rate_limited", ms: 7000 }], ms: 7000 }]);
   });
 
+  it("that asks for no wait is not asked again at once", async () => {
+    openTurn();
+    provider.answer = (call) =>
+      call.number === 1 ? limited({ "retry-after": "0" })(call) : sendJson(call.response, 200, completion("ok"));
+    const asked = ask(hello);
+    await until(() => clock.next === 750);
+    expect(provider.calls).toHaveLength(1);
+    await clock.advance(750);
+    expect((await asked).status).toBe(200);
+  });
+
   it("for ever is passed on after a bound", async () => {
     const turn = openTurn();
     provider.answer = limited({});
