@@ -19,7 +19,8 @@ export interface ExecutorEnd {
 export function executorEnd(stopped: Pick<TaskStoppedEvent, "code" | "signal" | "stopCode" | "reason">): ExecutorEnd {
   const how = stopped.signal !== null ? `signal ${stopped.signal}` : `exit code ${stopped.code ?? "unknown"}`;
   const said = (text: string): string => `${text} (${how}${stopped.reason === "" ? "" : `: ${stopped.reason}`})`;
-  if (/OutOfMemory|out of memory/i.test(stopped.reason)) {
+  // On one machine, where there is no stop code, the reason holds words of the agent's side, which decide nothing.
+  if (stopped.stopCode !== null && /OutOfMemory|out of memory/i.test(stopped.reason)) {
     return { error: "Proctor.ExecutorOutOfMemory", cause: said("the executor ran out of memory") };
   }
   switch (stopped.stopCode) {

@@ -79,7 +79,11 @@ describe("task stopped", () => {
 describe("the end of an executor", () => {
   const end = { code: null, signal: null, stopCode: null, reason: "" };
   const table = [
-    [{ ...end, code: 137, reason: "OutOfMemoryError: container killed" }, "Proctor.ExecutorOutOfMemory"],
+    [
+      { ...end, code: 1, stopCode: "EssentialContainerExited", reason: "OutOfMemoryError: container killed" },
+      "Proctor.ExecutorOutOfMemory",
+    ],
+    [{ ...end, code: 1, reason: "the agent's side ended: out of memory" }, "Proctor.ExecutorExited"],
     [{ ...end, code: 137 }, "Proctor.ExecutorOutOfMemory"],
     [{ ...end, signal: "SIGKILL" }, "Proctor.ExecutorOutOfMemory"],
     [{ ...end, code: 137, stopCode: "SpotInterruption" }, "Proctor.ExecutorInterrupted"],
