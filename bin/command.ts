@@ -1,5 +1,7 @@
 /** What every command shares: how it ends, and how it says that it could not. */
+
 import { ProblemsError, problemJson } from "../lib/tasks/problem.ts";
+import { harmless } from "./terminal-text.ts";
 
 /** 0 done, 1 the result is a failure, 2 the call was wrong, 3 infrastructure. */
 export type ExitCode = 0 | 1 | 2 | 3;
@@ -61,7 +63,8 @@ export function outliveReaders(): void {
 
 function write(to: NodeJS.WriteStream, text: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    to.write(text, (error) => {
+    // A sign of a terminal becomes its escape, which inside of JSON is the same string.
+    to.write(harmless(text), (error) => {
       // A reader that went away (`| head`) is no failure of ours.
       if (error && (error as NodeJS.ErrnoException).code !== "EPIPE") reject(error);
       else resolve();

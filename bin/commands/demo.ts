@@ -1,9 +1,11 @@
 /** `proctor demo`: a small sweep of real task packages with scripted models, from the packages to the scores. */
+
 import { join } from "node:path";
 import { installationRoot } from "../../lib/platform/local/launcher/bundles.ts";
 import { RealClock } from "../../lib/platform/local/real-clock.ts";
 import type { CommandResult } from "../command.ts";
 import { outcomeCode } from "../sweeps/outcome.ts";
+import { tell } from "../terminal-text.ts";
 import report from "./report.ts";
 import { runSweepFile } from "./run.ts";
 
@@ -14,12 +16,11 @@ export default async function demo(_args: string[], options: Record<string, unkn
     .toISOString()
     .replace(/[-:]|\..*$/g, "")
     .toLowerCase()}-${process.pid}`;
-  const write = (text: string): void => void process.stderr.write(text);
-  write("The models of this demo are scripted: files of turns. Their scores say nothing about any model.\n");
+  tell("The models of this demo are scripted: files of turns. Their scores say nothing about any model.\n");
   const outcome = await runSweepFile(join(installationRoot(), "sweeps", "demo", "sweep.yaml"), {
     runs: String(options.runs),
     unisolated: false,
-    write,
+    write: tell,
     name,
   });
   const { planned, valid, statuses, elapsedMs } = outcome;

@@ -1,4 +1,5 @@
 /** `proctor retry <sweep>`: errors run again in a new try; what is unjudged is judged again from stored evidence. */
+
 import { errorStatus, reportStatus } from "../../lib/attempt/vocabulary.ts";
 import { RealClock } from "../../lib/platform/local/real-clock.ts";
 import type { SweepRecord } from "../../lib/platform/ports.ts";
@@ -15,6 +16,7 @@ import { localPorts } from "../sweeps/local-ports.ts";
 import { outcomeCode, outcomeOf, outcomeText } from "../sweeps/outcome.ts";
 import { refuseWhatFails } from "../sweeps/refusals.ts";
 import { latestGeneration } from "../sweeps/stored.ts";
+import { tell } from "../terminal-text.ts";
 
 export default async function retry(args: string[], options: Record<string, unknown>): Promise<CommandResult> {
   const only = new Set(
@@ -45,7 +47,7 @@ export default async function retry(args: string[], options: Record<string, unkn
       concurrency: sweep.concurrency,
       planned,
       only,
-      write: (text) => process.stderr.write(text),
+      write: tell,
     });
     const outcome = outcomeOf(record.sweep, planned, result);
     const text = options.json === true ? JSON.stringify(outcome) : outcomeText(outcome);

@@ -1,4 +1,5 @@
 /** `proctor run <sweep.yaml>`: runs a sweep, or goes on with it. */
+
 import { existsSync } from "node:fs";
 import { adapters } from "../../lib/agents/registry.ts";
 import type { HistoryEvent } from "../../lib/platform/local/interpreter/interpreter.ts";
@@ -18,6 +19,7 @@ import { type ChosenLauncher, chooseLauncher } from "../sweeps/local-launcher.ts
 import { localPorts } from "../sweeps/local-ports.ts";
 import { outcomeCode, outcomeOf, outcomeText, type SweepOutcome } from "../sweeps/outcome.ts";
 import { refuseOnErrors, refuseWhatFails } from "../sweeps/refusals.ts";
+import { tell } from "../terminal-text.ts";
 
 export default async function run(args: string[], options: Record<string, unknown>): Promise<CommandResult> {
   const file = String(args[0]);
@@ -30,7 +32,7 @@ export default async function run(args: string[], options: Record<string, unknow
   const outcome = await runSweepFile(file, {
     runs: String(options.runs),
     unisolated: options.unisolated === true,
-    write: (text) => process.stderr.write(text),
+    write: tell,
   });
   const text = options.json === true ? JSON.stringify(outcome) : outcomeText(outcome);
   return { exitCode: outcomeCode(outcome), text };

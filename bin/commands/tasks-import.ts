@@ -1,7 +1,9 @@
 /** `proctor tasks import uniclawbench <checkout> [--only <glob>] --out <folder>`. */
+
 import { importUniclawbench } from "../../lib/tasks/import-uniclawbench.ts";
 import { problemJson, problemLine } from "../../lib/tasks/problem.ts";
 import { CommandError, type CommandResult } from "../command.ts";
+import { harmless } from "../terminal-text.ts";
 import { loadFolder, plural } from "./tasks-folder.ts";
 
 /** Exit code 1 when a package was refused; the others are copied all the same. */
@@ -15,7 +17,7 @@ export default async function tasksImport(args: string[], options: Record<string
     out,
     only: typeof only === "string" ? only : null,
     onProgress: (done, total, task) => {
-      if (live) process.stderr.write(`\r\u001b[K${done}/${total} ${task}`);
+      if (live) process.stderr.write(`\r\u001b[K${done}/${total} ${harmless(task)}`);
     },
   });
   if (live) process.stderr.write("\r\u001b[K");

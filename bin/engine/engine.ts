@@ -33,6 +33,7 @@ import {
   type Secrets,
 } from "../../lib/platform/ports.ts";
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
+import { tell } from "../terminal-text.ts";
 import { type Functions, functionNames, localFunctions } from "./functions.ts";
 import { Launches } from "./launches.ts";
 import { mapResults } from "./map-results.ts";
@@ -203,7 +204,7 @@ export class Engine {
 
   private after(work: Promise<unknown>): void {
     const tracked = work.catch((error: unknown) => {
-      process.stderr.write(`proctor: ${error instanceof Error ? error.message : String(error)}\n`);
+      tell(`proctor: ${error instanceof Error ? error.message : String(error)}\n`);
     });
     this.#afterwards.add(tracked);
     void tracked.finally(() => this.#afterwards.delete(tracked));

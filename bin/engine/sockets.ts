@@ -7,7 +7,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { CommandError } from "../command.ts";
 
 /** Longest path of a Unix socket that every system takes, in bytes. */
-const longestPath = 100;
+const longestPath = 95;
 
 export interface SweepSockets {
   /** Takes answers to turn tokens. */
@@ -44,7 +44,7 @@ export function sweepSockets(runsFolder: string, sweep: string): SweepSockets {
 export async function removeDeadSockets(beside: SweepSockets): Promise<void> {
   const folder = dirname(beside.tokens);
   const others = readdirSync(folder)
-    .filter((name) => /\.(tokens|models)$/.test(name))
+    .filter((name) => /\.(tokens|models)(\.\d+)?$/.test(name))
     .map((name) => join(folder, name))
     .filter((path) => path !== beside.tokens && path !== beside.models);
   await Promise.all(

@@ -20,7 +20,7 @@ import { type Interrupts, interruptible } from "./interrupts.ts";
 import { judgeAgain } from "./judge-again.ts";
 import type { ChosenLauncher } from "./local-launcher.ts";
 import { type Progress, plainProgress } from "./progress.ts";
-import { storePlan, storeShards } from "./stored.ts";
+import { lastStoredGeneration, storePlan, storeShards } from "./stored.ts";
 
 export interface GenerationRequest {
   runs: Runs;
@@ -63,7 +63,8 @@ export async function runGeneration(request: GenerationRequest): Promise<Generat
   const started = clock.now();
   const record = await runs.scores.sweep(sweep);
   refuseSecondController(record, clock.now());
-  const generation = (record?.generation ?? 0) + 1;
+  // An older copy of the scores may have been put back: what is stored of later generations stays as it is.
+  const generation = Math.max(record?.generation ?? 0, await lastStoredGeneration(runs.objects, sweep)) + 1;
   const progress = plainProgress(request.write, () => clock.now());
   const interrupts = interruptible(progress);
   try {
@@ -190,7 +191,9 @@ export function refuseSecondController(record: SweepRecord | null, now: number):
 
 async function reportEnd(request: GenerationRequest, line: ManifestLine, progress: Progress): Promise<void> {
   const tries = await request.runs.scores.tries(line.sweep, line.attempt);
-  progress.ended(standingRow(tries));
+  const row = standingRow(tries);
+  // A try that is still open belongs to the process that has taken the sweep over: it will say what becomes of it.
+  if (row?.status !== "running") progress.ended(row);
 }
 
 export async function allRows(scores: Pick<ScoreTable, "rows">, sweep: string): Promise<ScoreRow[]> {

@@ -1,7 +1,7 @@
 /** A sweep as it is stored with its generations: written once when one starts, read to go on, to report, to retry. */
 import { Readable } from "node:stream";
 import { manifestLines } from "../../lambdas/manifest-lines.ts";
-import { manifestKey, planKey, sweepFileKey } from "../../lib/firewall/keys.ts";
+import { manifestKey, planKey, sweepFileKey, sweepsPrefix } from "../../lib/firewall/keys.ts";
 import { type ObjectStore, StoreError, type SweepRecord } from "../../lib/platform/ports.ts";
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
 import { type StoredSweep, storedSweep } from "../../lib/sweep/stored-sweep.ts";
@@ -18,6 +18,17 @@ export async function storePlan(
 ): Promise<void> {
   await store.create(planKey(sweep.sweep, sweep.generation), jsonl(planned));
   await store.create(sweepFileKey(sweep.sweep, sweep.generation), `${JSON.stringify(sweep, null, 1)}\n`);
+}
+
+/** The number of the latest generation of which anything is stored; 0 for none. */
+export async function lastStoredGeneration(store: ObjectStore, sweep: string): Promise<number> {
+  const prefix = sweepsPrefix(sweep);
+  let last = 0;
+  for await (const { key } of store.list(prefix)) {
+    const number = /^g(\d+)\//.exec(key.slice(prefix.key.length))?.[1];
+    last = Math.max(last, Number(number ?? 0));
+  }
+  return last;
 }
 
 /** What each lane of a generation runs. */

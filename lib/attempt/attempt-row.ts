@@ -228,7 +228,14 @@ function endOf(facts: TryFacts, reports: readonly TurnReport[], decisions: reado
   const ranOut = base === "global_timeout" || timedOut(last.exit.stopReason);
   const score = attemptScore(turns, ranOut, line.compat);
   const status = promote(base, score, line.threshold);
-  return { status, score, reason: reasonOf(status, base, score, line.threshold, step.why) };
+  const why = reasonOf(status, base, score, line.threshold, step.why);
+  // A pass that the gate refused is told as that: the score alone would contradict the status.
+  const gated = decided.gateFailed && status === "fail";
+  return {
+    status,
+    score,
+    reason: gated ? `the last turn was not complete (${last.completion.reason}), so no pass: ${why}` : why,
+  };
 }
 
 function byFault(meaning: FaultMeaning, cause: string): End {

@@ -72,6 +72,8 @@ export const sweepFileKey = (sweep: string, generation: number): ObjectName => (
   bucket: "results",
   key: `sweeps/${sweep}/g${two(generation)}/sweep.json`,
 });
+/** Prefix of all generations of a sweep. */
+export const sweepsPrefix = (sweep: string): ObjectName => ({ bucket: "results", key: `sweeps/${sweep}/` });
 export const planKey = (sweep: string, generation: number): ObjectName => ({
   bucket: "results",
   key: `sweeps/${sweep}/g${two(generation)}/plan.jsonl`,

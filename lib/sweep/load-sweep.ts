@@ -1,11 +1,12 @@
 /** From a sweep file to a plan with everything looked up, or to everything that is wrong, at once. Reads files, writes none. */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
 import { distance } from "fastest-levenshtein";
 import { inParallel, type PackageContent, readContent } from "../tasks/digest.ts";
 import { type LoadedFolder, loadPackages, type ParseChecks } from "../tasks/load.ts";
 import type { TaskPackage } from "../tasks/package.ts";
 import { nearest, type Problem, ProblemsError } from "../tasks/problem.ts";
+import { readTextFile } from "../tasks/text-file.ts";
 import { readYaml } from "../tasks/yaml-text.ts";
 import { checkChosen } from "./check-chosen.ts";
 import type { PlannedTask, SweepPlan } from "./expand.ts";
@@ -87,13 +88,8 @@ function plannedTask(pkg: TaskPackage, digest: string): PlannedTask {
 
 /** @throws ProblemsError when the file is not there or is no YAML. */
 function yamlOf(file: string, expected: string): unknown {
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch (error) {
-    const found = `a file that cannot be read (${(error as NodeJS.ErrnoException).code ?? String(error)})`;
-    throw new ProblemsError([{ file, field: "", severity: "error", found, expected }]);
-  }
+  const text = readTextFile(file, expected);
+  if (typeof text !== "string") throw new ProblemsError([text]);
   const yaml = readYaml(text, file);
   if (!yaml.ok) throw new ProblemsError([yaml.problem]);
   return yaml.value;

@@ -6,7 +6,14 @@ import { effort } from "./manifest-line.ts";
 
 const text = z.string("text").min(1, "text that is not empty");
 const count = (expected: string): z.ZodInt => z.int(expected);
-const positive = (expected: string): z.ZodNumber => z.number(expected).positive(expected);
+/** More than any budget, and small enough to be counted exactly. */
+const mostDollars = 1_000_000;
+const dollars = z
+  .number("dollars, more than 0")
+  .positive("dollars, more than 0")
+  .max(mostDollars, `at most ${mostDollars} dollars`);
+/** An agent that has less than a second could not even start. */
+const seconds = z.number("seconds, 1 or more").min(1, "seconds, 1 or more");
 
 /** A sweep's name stands in keys, in the names of executions, and in a partition of the results. */
 const sweepName = z
@@ -35,11 +42,11 @@ const agentReference = z.strictObject({
 
 const limits = z.strictObject({
   /** Dollars for the whole sweep. Default: no cap. */
-  usd: positive("dollars, more than 0").nullable().default(null),
+  usd: dollars.nullable().default(null),
   /** Dollars of the executor's model in one attempt. Default: 5 with a cap on the sweep, else no cap. */
-  usdPerAttempt: positive("dollars, more than 0").nullable().optional(),
+  usdPerAttempt: dollars.nullable().optional(),
   /** Dollars of supervisor and user simulator in one attempt. Default: 1 with a cap on the sweep, else no cap. */
-  usdJudging: positive("dollars, more than 0").nullable().optional(),
+  usdJudging: dollars.nullable().optional(),
   /** Executor tokens, in and out, of one attempt. Default: no cap. */
   tokensPerAttempt: count("a whole number of tokens").positive("1 or more").nullable().default(null),
   /** Attempts at the same time, over all models together. Default: 4. */
@@ -56,10 +63,10 @@ const limits = z.strictObject({
     )
     .optional(),
   /** These four lower what a package, or the watchdog, allows; they never raise it. Seconds. */
-  turnSeconds: positive("seconds, more than 0").optional(),
-  totalSeconds: positive("seconds, more than 0").optional(),
-  noStartSeconds: positive("seconds, more than 0").optional(),
-  stallSeconds: positive("seconds, more than 0").optional(),
+  turnSeconds: seconds.optional(),
+  totalSeconds: seconds.optional(),
+  noStartSeconds: seconds.optional(),
+  stallSeconds: seconds.optional(),
 });
 
 const supervisor = z.union(

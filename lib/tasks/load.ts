@@ -1,13 +1,15 @@
 /** Loading every package of a folder, with everything that is wrong with any of them at once. Hashes nothing. */
-import { existsSync, readFileSync } from "node:fs";
+
+import { existsSync } from "node:fs";
 import { basename, join } from "node:path";
 import { discover, type TaskLocation } from "./discover.ts";
-import { codeOf, type Inventory, takeInventory } from "./inventory.ts";
+import { type Inventory, takeInventory } from "./inventory.ts";
 import { capabilityOf, clustersOf, counterpart, languageOf } from "./kinship.ts";
 import { missingPrivacy, packageChecksFile, snapshotVariable, type TaskPackage } from "./package.ts";
 import { readPrivacyFile } from "./privacy-file.ts";
 import { nearest, type Problem } from "./problem.ts";
 import { readTaskFile, type TaskFile } from "./task-file.ts";
+import { readTextFile } from "./text-file.ts";
 import { readYaml } from "./yaml-text.ts";
 
 /** Reads a file of checks. The format's schema belongs to the roles; without a reader the YAML's data is kept as it is. */
@@ -139,7 +141,7 @@ function readDraft(root: string, location: TaskLocation, options: LoadOptions): 
     checks: null,
     problems: [],
   };
-  const text = readText(file);
+  const text = readTextFile(file, "a readable file");
   if (typeof text !== "string") {
     draft.problems.push(text);
     return draft;
@@ -201,7 +203,7 @@ function readInjection(draft: Draft, options: LoadOptions): void {
     add("references/eval_rule.md", "", "an empty rubric", "checkpoints with weights in §5, caps in §6");
   }
   if (files.has(".privacy")) {
-    const text = readText(join(folder, ".privacy"));
+    const text = readTextFile(join(folder, ".privacy"), "a readable file");
     if (typeof text !== "string") problems.push(text);
     else {
       const privacy = readPrivacyFile(text, join(folder, ".privacy"));
@@ -270,7 +272,7 @@ function readChecks(draft: Draft, own: boolean, options: LoadOptions): void {
   const beside = options.checksFolder === undefined ? null : join(options.checksFolder, `${draft.id}.yaml`);
   const file = beside !== null && existsSync(beside) ? beside : own ? join(draft.folder, packageChecksFile) : null;
   if (file === null) return;
-  const text = readText(file);
+  const text = readTextFile(file, "a readable file");
   if (typeof text !== "string") {
     draft.problems.push(text);
     return;
@@ -306,19 +308,5 @@ function refuseSameIds(drafts: readonly Draft[]): void {
         expected: differs ? "ids that differ in more than upper and lower case" : "an id that no other task has",
       });
     }
-  }
-}
-
-function readText(file: string): string | Problem {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    return {
-      file,
-      field: "",
-      severity: "error",
-      found: `a file that cannot be read (${codeOf(error)})`,
-      expected: "a readable file",
-    };
   }
 }

@@ -37,9 +37,17 @@ export class ProblemsError extends Error {
 /** A value as it is shown to a person: short, on one line. */
 export function shown(value: unknown): string {
   if (value === undefined) return "nothing";
-  const text = JSON.stringify(value) ?? String(value);
-  return text.length > 80 ? `${text.slice(0, 77)}…` : text;
+  if (typeof value === "number" && !Number.isFinite(value)) return String(value);
+  let text: string;
+  try {
+    text = JSON.stringify(value) ?? String(value);
+  } catch {
+    return "a value that holds itself";
+  }
+  return short(text);
 }
+
+const short = (text: string): string => (text.length > 80 ? `${text.slice(0, 77)}…` : text);
 
 /** The known name that is nearest to an unknown one, if it is near at all. */
 export function nearest(name: string, known: readonly string[]): string | null {
@@ -64,7 +72,7 @@ export function zodProblems(
         const near = nearest(key, known(issue.path));
         return {
           file,
-          field: [...issue.path.map(String), key].join("."),
+          field: [...issue.path.map(String), short(key)].join("."),
           severity: "error",
           found: "an unknown field",
           expected: near

@@ -31,7 +31,9 @@ export function openRuns(folder: string, role: Exclude<Role, "turn-grant">): Run
   const open = (identity: Identity): ObjectStore => openFileStore(objectsRoot, identity);
   const objects = open({ role });
   removeLeftovers(objectsRoot);
-  const table = openScoreTable(join(folder, "scores.sqlite"));
+  const scoresPath = join(folder, "scores.sqlite");
+  refuseLostScores(scoresPath, objectsRoot);
+  const table = openScoreTable(scoresPath);
   return {
     objectsRoot,
     objects,
@@ -39,6 +41,17 @@ export function openRuns(folder: string, role: Exclude<Role, "turn-grant">): Run
     as: (identity) => ({ objects: open(identity), scores: guardScores(table, identity.role) }),
     close: () => table.close(),
   };
+}
+
+/** Objects of sweeps without a row are not a new folder: its scores were lost, and a sweep would run all over again. */
+function refuseLostScores(scoresPath: string, objectsRoot: string): void {
+  if (fs.existsSync(scoresPath) && fs.statSync(scoresPath).size > 0) return;
+  const sweeps = join(objectsRoot, "results", "sweeps");
+  if (!fs.existsSync(sweeps) || fs.readdirSync(sweeps).length === 0) return;
+  throw new StoreError(
+    "unavailable",
+    `${scoresPath} is gone or empty, and ${objectsRoot} holds sweeps; put back a copy of it, or begin anew in another folder with --runs`,
+  );
 }
 
 function claim(folder: string): void {

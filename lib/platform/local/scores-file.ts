@@ -141,7 +141,7 @@ function scoresError(path: string, error: unknown): unknown {
   if (code === "SQLITE_NOTADB" || code?.startsWith("SQLITE_CORRUPT")) {
     return no(
       "unavailable",
-      `${path} is damaged or no SQLite database (${error.message}); put back a copy, or move it away: a sweep then starts from its first attempt`,
+      `${path} is damaged or no SQLite database (${error.message}); put back a copy, or begin anew in another folder with --runs`,
     );
   }
   if (code?.startsWith("SQLITE_BUSY")) {

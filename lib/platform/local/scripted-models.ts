@@ -3,13 +3,13 @@
  * that agent, gateway, supervisor and simulator use the very path that they use with a provider. It can fail like one, too.
  */
 import { createHash } from "node:crypto";
-import { rm } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { z } from "zod";
 import { headerText } from "../../attempt/scripted-headers.ts";
 import type { Tokens } from "../../attempt/usage.ts";
 import { ProblemsError } from "../../tasks/problem.ts";
 import type { Clock } from "../ports.ts";
+import { listenAt } from "./own-socket.ts";
 import { NoScript, type ScriptAnswer, ScriptFiles } from "./script-files.ts";
 
 const maxRequestBytes = 64 * 1024 ** 2;
@@ -31,19 +31,12 @@ export async function startScriptedModels(options: ScriptedModelsOptions): Promi
     });
   });
   server.keepAliveTimeout = 30_000;
-  await rm(options.socket, { force: true });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(options.socket, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  });
+  const close = await listenAt(server, options.socket);
   return {
-    async close() {
+    close() {
+      const closed = close();
       server.closeAllConnections();
-      await new Promise<void>((resolve) => server.close(() => resolve()));
-      await rm(options.socket, { force: true });
+      return closed;
     },
   };
 }

@@ -1,8 +1,8 @@
 /** Takes runners' answers to turn tokens. The token is the credential: whoever has it may answer that one turn. */
 
-import { chmodSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { TaskTokens } from "../ports.ts";
+import { listenAt } from "./own-socket.ts";
 import { maxTokenBody, type TokenPath, tokenCalls } from "./token-protocol.ts";
 
 /** @throws Error when the socket cannot be made. A stale file there is replaced. */
@@ -10,24 +10,19 @@ export async function startTokenServer(options: {
   socket: string;
   tokens: TaskTokens;
 }): Promise<{ close(): Promise<void> }> {
-  rmSync(options.socket, { force: true });
   const server = createServer((request, response) => {
     answer(options.tokens, request, response).catch((error: unknown) => {
       if (response.headersSent) response.destroy();
       else send(response, 500, { error: error instanceof Error ? error.message : String(error) });
     });
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(options.socket, resolve);
-  });
-  chmodSync(options.socket, 0o600);
+  const close = await listenAt(server, options.socket);
   return {
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close() {
+      const closed = close();
+      server.closeAllConnections();
+      return closed;
+    },
   };
 }
 

@@ -1,7 +1,7 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { evidenceFileKey, followUpFileKey } from "../../../lib/firewall/keys.ts";
+import { evidenceFileKey, followUpFileKey, planKey } from "../../../lib/firewall/keys.ts";
 import { openRuns } from "../../../lib/platform/local/open-runs.ts";
 import { exampleRow, exampleSweep } from "../contract/score-table.ts";
 import { type TemporaryFolder, temporaryFolder } from "./temporary-folder.ts";
@@ -51,6 +51,16 @@ describe("a folder of runs", () => {
     mkdirSync(path, { recursive: true });
     writeFileSync(join(path, "thesis.tex"), "");
     expect(() => openRuns(path, "operator")).toThrow(/something else \(thesis\.tex\).*--runs/);
+  });
+
+  it("refuses a folder whose scores are gone while its sweeps are not", async () => {
+    const runs = openRuns(path, "operator");
+    await runs.objects.create(planKey("s", 1), "{}");
+    await runs.close();
+    rmSync(join(path, "scores.sqlite"));
+    expect(() => openRuns(path, "operator")).toThrow(/gone or empty.*put back a copy/);
+    writeFileSync(join(path, "scores.sqlite"), "");
+    expect(() => openRuns(path, "operator")).toThrow(/gone or empty/);
   });
 
   it("refuses a file, also on the way", () => {
