@@ -602,7 +602,7 @@ describe("results that are cut off", () => {
     expect(h.evidence("results/a")).toBe("a");
   });
 
-  it("by a server and its agent that were stopped together cost a turn 40 s at most", async () => {
+  it("by a server and its agent that were stopped together cost a turn 40 s beyond its limit", async () => {
     const clock = new ManualClock();
     let running = false;
     const turnServer: RequestListener = (request, response) => {
