@@ -4,7 +4,7 @@
  *
  *     PUT  /package          tar of the package's agent/ part       -> {files, bytes}
  *     POST /turn             turnRequest                            -> NDJSON of turnOutput; 409 while one runs
- *     GET  /results?turn=N   tar of results/** and transcript/**, last entry `_end.json`
+ *     GET  /results?turn=N   tar of transcript/**, then results/**; last entry `_end.json`
  *     POST /stop             ends the agent's process group          -> {}
  *     GET  /health           -> {}
  */
@@ -53,10 +53,16 @@ export const resultsEnd = z.object({
 export type ResultsEnd = z.infer<typeof resultsEnd>;
 export const resultsEndName = "_end.json";
 
-/** Limits on what a runner takes from an agent. */
+/** Limits on what a runner takes from an agent. Results and transcript have each their own: neither costs the other. */
 export const collectLimits = {
+  /** Files of results/. */
   files: 20_000,
+  /** Bytes of results/ together. */
   bytes: 2 * 1024 ** 3,
+  transcriptFiles: 100,
+  /** Bytes of a turn's transcript files together; a runner holds them in memory. */
+  transcriptBytes: 64 * 1024 ** 2,
+  /** Bytes of one file. */
   fileBytes: 512 * 1024 ** 2,
   depth: 32,
   nameBytes: 800,

@@ -14,7 +14,7 @@ import { readTar, type TarEntry, TarError } from "./tar-reader.ts";
 export interface Collected {
   files: EvidenceFile[];
   skipped: SkippedFile[];
-  /** Contents of transcript/**, by the name below it. */
+  /** Contents of transcript/**, by the name below it: the latest that came whole. */
   transcripts: Map<string, Buffer>;
   /** Null when the archive came whole, with its last entry; else what was wrong, and whether asking again may help. */
   cut: { reason: string; again: boolean } | null;
@@ -27,8 +27,6 @@ export interface CollectorOptions {
   limits?: Partial<CollectLimits>;
 }
 
-/** Bytes of all transcripts of a turn together; they are held in memory. */
-const maxTranscriptBytes = 64 * 1024 ** 2;
 /** Longest list of skipped files that a manifest keeps; the rest is a count. */
 const maxSkipped = 1000;
 const maxKeyBytes = 1024;
@@ -56,15 +54,14 @@ export class Collector {
   async take(stream: AsyncIterable<Buffer>): Promise<Collected> {
     this.#skipped = [];
     this.#skippedMore = 0;
-    this.#transcripts.clear();
     let cut: Collected["cut"] = { reason: `the archive has no ${resultsEndName}`, again: true };
     const seen = new Seen();
-    let bytes = 0;
-    let files = 0;
-    let transcriptBytes = 0;
+    const results = new Share(this.#limits.files, this.#limits.bytes);
+    const transcript = new Share(this.#limits.transcriptFiles, this.#limits.transcriptBytes);
+    // Headers, padding and skipped contents count too: an archive without an end comes to one.
+    const archiveBytes = this.#limits.bytes + this.#limits.transcriptBytes + 64 * 1024 ** 2;
     try {
-      // Headers, padding and skipped contents count too: an archive without an end comes to one.
-      for await (const entry of readTar(stream, this.#limits.bytes + 64 * 1024 ** 2)) {
+      for await (const entry of readTar(stream, archiveBytes)) {
         const name = readableName(entry.name);
         if (name === resultsEndName && entry.kind === "file") {
           const problem = await this.#takeEnd(entry);
@@ -81,18 +78,11 @@ export class Collector {
           this.#skip(name, clash);
           continue;
         }
-        files++;
-        bytes += entry.bytes;
-        if (files > this.#limits.files) this.#skip(name, `more than ${this.#limits.files} files`);
-        else if (bytes > this.#limits.bytes) {
-          bytes -= entry.bytes;
-          this.#skip(name, `more than ${this.#limits.bytes} bytes in all`);
-        } else if (name.startsWith("transcript/")) {
-          transcriptBytes += entry.bytes;
-          if (transcriptBytes > maxTranscriptBytes)
-            this.#skip(name, `more than ${maxTranscriptBytes} bytes of transcript`);
-          else this.#transcripts.set(name.slice("transcript/".length), await wholeBody(entry));
-        } else await this.#takeResult(entry, name);
+        const isTranscript = name.startsWith("transcript/");
+        const excess = (isTranscript ? transcript : results).take(entry.bytes);
+        if (excess !== null) this.#skip(name, excess);
+        else if (isTranscript) this.#transcripts.set(name.slice("transcript/".length), await wholeBody(entry));
+        else await this.#takeResult(entry, name);
       }
     } catch (error) {
       if (!(error instanceof TarError)) throw error;
@@ -182,6 +172,26 @@ function entryProblem(entry: TarEntry, name: string, limits: CollectLimits): str
   if (segments.length < 2 || (segments[0] !== "results" && segments[0] !== "transcript")) return "an unexpected place";
   if (entry.bytes > limits.fileBytes) return `larger than ${limits.fileBytes} bytes`;
   return null;
+}
+
+/** What one kind of files may have in one archive: what results use up is not taken from the transcript. */
+class Share {
+  #files = 0;
+  #bytes = 0;
+
+  constructor(
+    private readonly maxFiles: number,
+    private readonly maxBytes: number,
+  ) {}
+
+  /** @returns why a file can not be taken, or null when it now is */
+  take(bytes: number): string | null {
+    if (this.#files >= this.maxFiles) return `more than ${this.maxFiles} files`;
+    if (this.#bytes + bytes > this.maxBytes) return `more than ${this.maxBytes} bytes in all`;
+    this.#files++;
+    this.#bytes += bytes;
+    return null;
+  }
 }
 
 /** Names that were taken: none twice, and none that is a folder of another. */

@@ -15,6 +15,7 @@ import { type Collected, Collector } from "./collector.ts";
 import { EvidenceWriter } from "./evidence.ts";
 import { Left, named, RunnerFault, runnerFaults } from "./faults.ts";
 import { packageTar } from "./package-tar.ts";
+import { Silence } from "./silence.ts";
 import { stopReasonOf, type TurnEnd } from "./stop-reason.ts";
 import type { Transcripts } from "./transcripts.ts";
 import { LinkError, type TurnServerLink } from "./turn-server-link.ts";
@@ -42,6 +43,8 @@ export interface TurnWorld {
 const stopMs = 10_000;
 /** Collecting after an interruption may take so long: whoever interrupts does not wait for ever. */
 const interruptedCollectMs = 30_000;
+/** GET /results may be silent for so long, at its beginning and in between: files settle within 2 s, packing is quick. */
+const resultsSilenceMs = 30_000;
 /** A connection that broke may be the first sign of our own end: SIGTERM gets that long to arrive. */
 const lostGraceMs = 500;
 /** A provider that is silent for this share of the stall limit has failed; so it is the gateway that notices first. */
@@ -208,10 +211,12 @@ async function collect(world: TurnWorld, watched: Watched): Promise<Collected> {
   try {
     let collected = nothing("the results could not be asked for");
     for (const isFirst of [true, false]) {
+      const silence = new Silence(clock, resultsSilenceMs);
       try {
-        const stream = await link.results(message.turn, signal);
+        const asked = link.results(message.turn, AbortSignal.any([signal, silence.signal]));
+        const stream = await silence.bound(asked);
         // What comes behind the archive's end is of no interest.
-        collected = await collector.take(stream).finally(() => stream.destroy());
+        collected = await collector.take(silence.chunks(stream)).finally(() => stream.destroy());
       } catch (error) {
         if (leave.aborted) throw new Left();
         if (!(error instanceof LinkError)) {
@@ -223,7 +228,13 @@ async function collect(world: TurnWorld, watched: Watched): Promise<Collected> {
         }
         if (isFirst) collected = nothing(error.message);
       }
-      if (collected.cut === null || !collected.cut.again || bound.signal.aborted) break;
+      if (collected.cut === null) break;
+      if (silence.tooLong) {
+        collected.cut.reason = `GET /results was silent for ${silence.limitMs / 1000} s`;
+        // An agent can stop its turn server: one that says nothing at all is not asked again.
+        if (!silence.heard) break;
+      }
+      if (!collected.cut.again || bound.signal.aborted) break;
     }
     return collected;
   } finally {

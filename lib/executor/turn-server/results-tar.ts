@@ -1,6 +1,7 @@
 /**
  * GET /results: what the agent left, as a tar whose last entry says that it is whole. Names are data; no link is
- * followed; only plain files are read; what is left out is named with its reason.
+ * followed; only plain files are read; what is left out is named with its reason. The transcript comes first and within
+ * limits of its own: however much an agent leaves in its results, what it said is not lost.
  */
 
 import { closeSync, constants, fstatSync, lstatSync, opendirSync, openSync, readSync, type Stats } from "node:fs";
@@ -16,22 +17,38 @@ export interface ResultsRoot {
 }
 
 type Limits = Pick<CollectLimits, "files" | "bytes" | "fileBytes" | "depth" | "nameBytes">;
+type AllLimits = Limits & Pick<CollectLimits, "transcriptFiles" | "transcriptBytes">;
 
 const skippedAtMost = 1000;
 const chunkBytes = 256 * 1024;
 
-export function packResults(roots: ResultsRoot[], limits: Limits): Readable {
+export function packResults(
+  { transcripts, results }: { transcripts: ResultsRoot[]; results: ResultsRoot[] },
+  limits: AllLimits,
+): Readable {
   const tar = pack();
-  const work = new Packing(tar, limits);
+  const said = new Packing(tar, { ...limits, files: limits.transcriptFiles, bytes: limits.transcriptBytes });
+  const made = new Packing(tar, limits);
   (async () => {
-    for (const root of roots) await work.add(Buffer.from(root.path), Buffer.from(root.name), 0);
-    const end = Buffer.from(JSON.stringify(work.end()));
-    await work.write({ name: resultsEndName, size: end.length }, [end]);
+    for (const root of transcripts) await said.add(Buffer.from(root.path), Buffer.from(root.name), 0);
+    for (const root of results) await made.add(Buffer.from(root.path), Buffer.from(root.name), 0);
+    const end = Buffer.from(JSON.stringify(together(said.end(), made.end())));
+    await made.write({ name: resultsEndName, size: end.length }, [end]);
     tar.finalize();
   })().catch((error: unknown) => tar.destroy(error instanceof Error ? error : new Error(String(error))));
   return tar as unknown as Readable;
 }
 
+function together(one: ResultsEnd, other: ResultsEnd): ResultsEnd {
+  return {
+    v: 1,
+    files: one.files + other.files,
+    bytes: one.bytes + other.bytes,
+    skipped: [...one.skipped, ...other.skipped],
+  };
+}
+
+/** Files of one kind, counted against one set of limits. */
 class Packing {
   readonly #tar: Pack;
   readonly #limits: Limits;

@@ -147,15 +147,16 @@ export class TurnServer {
             name: `transcript/${file}`,
             path: join(stateFolder(place, agent.name), file),
           }));
-    const roots = [results, ...transcripts];
     await settled(
-      roots.map((root) => root.path),
+      [results, ...transcripts].map((root) => root.path),
       this.#options.start.anythingLeft,
       this.#options.settleMs ?? 2000,
     );
     response.writeHead(200, { "content-type": "application/x-tar" });
     // A stream that is cut has no _end.json; the reader notices.
-    await pipeline(packResults(roots, this.#limits), response).catch(() => response.destroy());
+    await pipeline(packResults({ transcripts, results: [results] }, this.#limits), response).catch(() =>
+      response.destroy(),
+    );
   }
 
   async #stop(): Promise<void> {

@@ -181,6 +181,38 @@ describe("the collector leaves out, with its reason,", () => {
     expect(skipped).toHaveLength(3);
   });
 
+  it.each<[string, Partial<CollectLimits>]>([
+    ["number", { files: 2 }],
+    ["sum", { bytes: 9 }],
+  ])("results beyond their %s, and no transcript for it, wherever it stands", async (_, limits) => {
+    const results = Array.from({ length: 6 }, (_, n) => entry(`results/${n}`, "1234"));
+    const said = entry("transcript/mini.jsonl", "a line that is longer\n");
+    for (const parts of [
+      [said, ...results],
+      [...results, said],
+    ]) {
+      store = new MemoryStore();
+      const { transcripts, files, skipped } = await take(parts, limits);
+      expect(transcripts.get("mini.jsonl")?.toString()).toBe("a line that is longer\n");
+      expect(files).toHaveLength(2);
+      expect(skipped.map(({ path }) => path)).toEqual(["results/2", "results/3", "results/4", "results/5"]);
+    }
+  });
+
+  it("transcripts beyond their own number and sum, and no result for it", async () => {
+    const parts = [
+      ...Array.from({ length: 4 }, (_, n) => entry(`transcript/${n}`, "1234")),
+      entry("results/a", Buffer.alloc(100)),
+    ];
+    for (const limits of [{ transcriptFiles: 3 }, { transcriptBytes: 13 }]) {
+      store = new MemoryStore();
+      const { transcripts, files, skipped } = await take(parts, limits);
+      expect([...transcripts.keys()]).toEqual(["0", "1", "2"]);
+      expect(files).toHaveLength(1);
+      expect(skipped.map(({ path }) => path)).toEqual(["transcript/3"]);
+    }
+  });
+
   it("what makes a key too long", async () => {
     const { skipped } = await take([pax({ path: `results/${"ü".repeat(500)}` }), entry("x", "x")], { nameBytes: 5000 });
     expect(skipped[0]?.reason).toMatch(/key of more than 1024/);
@@ -234,6 +266,15 @@ describe("an archive that is not whole", () => {
     const second = await taking.take(stream(all));
     expect(second.cut).toBeNull();
     expect(second.files.map((file) => file.path)).toEqual(["results/a", "results/big", "results/c"]);
+  });
+
+  it("does not lose the transcript of an earlier one", async () => {
+    const said = entry("transcript/mini.jsonl", "{}\n");
+    const taking = collector();
+    await taking.take(stream(said, good));
+    const second = await taking.take(stream(said.subarray(0, 514)));
+    expect(second.cut).not.toBeNull();
+    expect(second.transcripts.get("mini.jsonl")?.toString()).toBe("{}\n");
   });
 
   it("and claims more than there can be is given up, and not asked for again", async () => {

@@ -560,6 +560,66 @@ describe("results that are cut off", () => {
     expect(h.manifest().skipped).toMatchObject([{ path: "results/", reason: /incomplete/ }]);
   });
 
+  /** Moves time on whenever nothing else happens; gives the milliseconds from the first question to the answer. */
+  async function silenceOf(h: Harness, clock: ManualClock, asked: () => boolean): Promise<number> {
+    await until(asked);
+    const from = clock.now();
+    while (h.answers.length === 0) {
+      await io();
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      if (h.answers.length === 0 && clock.next !== null) await clock.advance(clock.next);
+    }
+    return clock.now() - from;
+  }
+  const inAnHour = (clock: ManualClock): string => new Date(clock.now() + 3_600_000).toISOString();
+
+  it("by a server that was stopped are given up after 30 s, and not asked for again", async () => {
+    const clock = new ManualClock();
+    let times = 0;
+    const turnServer = withResults((_, asked) => {
+      times = asked;
+    });
+    const h = await start({ turnServer, clock });
+    await h.post(1, { deadline: inAnHour(clock), limits: { turnSeconds: 25 } });
+    expect(await silenceOf(h, clock, () => times > 0)).toBe(30_000);
+    expect(times).toBe(1);
+    expect((await h.report()).note).toBe("results incomplete: GET /results was silent for 30 s");
+    expect(h.manifest().skipped).toMatchObject([{ path: "results/", reason: /incomplete/ }]);
+  });
+
+  it("by a server that falls silent in between are asked for once more, and given up after 30 s each", async () => {
+    const clock = new ManualClock();
+    let times = 0;
+    const turnServer = withResults((response, asked) => {
+      times = asked;
+      response.write(whole.subarray(0, 1300));
+    });
+    const h = await start({ turnServer, clock });
+    await h.post(1, { deadline: inAnHour(clock), limits: { turnSeconds: 25 } });
+    expect(await silenceOf(h, clock, () => times > 0)).toBe(60_000);
+    expect(times).toBe(2);
+    expect((await h.report()).note).toContain("silent for 30 s");
+    expect(h.evidence("results/a")).toBe("a");
+  });
+
+  it("by a server and its agent that were stopped together cost a turn 40 s beyond its limit", async () => {
+    const clock = new ManualClock();
+    let running = false;
+    const turnServer: RequestListener = (request, response) => {
+      response.setHeader("x-proctor-secret", secret);
+      request.resume();
+      if (request.method === "PUT") sendJson(response, 200, { v: 1, files: 1, bytes: 1 });
+      else if (request.url === "/turn") {
+        running = true;
+        response.write(`${JSON.stringify({ t: 0, event: "started" })}\n`);
+      }
+    };
+    const h = await start({ turnServer, clock });
+    await h.post(1, { deadline: inAnHour(clock), limits: { turnSeconds: 25 } });
+    expect(await silenceOf(h, clock, () => running)).toBe(25_000 + 10_000 + 30_000);
+    expect((await h.report()).exit).toEqual({ code: null, stopReason: "turn_timeout" });
+  });
+
   it("by a server that never ends them do not hold the turn beyond its deadline", async () => {
     const clock = new ManualClock();
     let asked = false;

@@ -314,6 +314,34 @@ describe("GET /results", () => {
     });
   });
 
+  it.each<[string, Partial<CollectLimits>]>([
+    ["files", { files: 2 }],
+    ["bytes", { bytes: 5 }],
+  ])("carries the transcript first, however many %s the results have", async (_, limits) => {
+    await server.close();
+    await serve(limits);
+    await client.turn({
+      command: sh(
+        "for i in 1 2 3 4 5; do echo > results/$i; echo x >> results/$i; done; rm results/5; echo '{\"long\": 1}' > ~/.proctor/script/script.jsonl",
+      ),
+    });
+    const { entries, end } = await client.results();
+    expect(entries[0]).toMatchObject({ name: "transcript/script.jsonl" });
+    expect(entries[0]?.body.toString()).toBe('{"long": 1}\n');
+    expect(end.files).toBe(entries.length);
+    expect(end.bytes).toBe(entries.reduce((sum, entry) => sum + entry.body.length, 0));
+    expect(end.skipped.map(({ path }) => path)).toContain("results/4");
+  });
+
+  it("bounds the transcript by itself, and leaves out no result for it", async () => {
+    await server.close();
+    await serve({ transcriptBytes: 10 });
+    await client.turn({ command: sh("echo a > results/a; echo 12345678901 > ~/.proctor/script/script.jsonl") });
+    const { entries, end } = await client.results();
+    expect(entries.map((entry) => entry.name)).toEqual(["results/a"]);
+    expect(end.skipped).toEqual([{ path: "transcript/script.jsonl", reason: "more than 10 bytes in all" }]);
+  });
+
   it("names at most a bounded number of what it leaves out", async () => {
     await client.turn({ command: sh("cd results; i=0; while [ $i -lt 1200 ]; do ln -s x l$i; i=$((i+1)); done") });
     const { end } = await client.results();
