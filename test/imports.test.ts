@@ -26,7 +26,8 @@ const impureCalls =
   /\bDate\.now\(|new Date\(\)|Math\.random\(|\bsetTimeout\(|\bsetInterval\(|\bfetch\(|randomBytes\(|randomUUID\(/;
 /** Files of core parts that are an edge, each with its reason. */
 const edges: Record<string, string> = {
-  "lib/roles/checks/checks-worker.ts": "a worker's entry: it talks to its port, and starts a process for a database",
+  "lib/roles/checks/checks-worker.ts":
+    "a worker's entry: it talks over its channel, and starts a process for a database",
 };
 
 function partOf(path: string): string {

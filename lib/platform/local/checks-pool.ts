@@ -1,9 +1,12 @@
 /**
- * Runs checks in worker threads (dist/checks-worker.js) with limits on memory and on the time of each check. Warm
+ * Runs checks in processes of their own (dist/checks-worker.js) with limits on memory and on the time of each check. Warm
  * workers are used again; one that runs over is ended and replaced, and its job goes on with the next check.
+ *
+ * They are no threads: V8 ends the whole process, not a thread of it, when one large string or list does not fit.
  */
+import { type ChildProcess, fork } from "node:child_process";
 import { createRequire } from "node:module";
-import { Worker } from "node:worker_threads";
+import { fileURLToPath } from "node:url";
 import type { WorkerRequest } from "../../roles/checks/checks-worker.ts";
 import { withoutEvidence } from "../../roles/checks/decide.ts";
 import { type CheckJob, type CheckOutcome, checkOutcome } from "../../roles/checks/job.ts";
@@ -43,9 +46,9 @@ class WorkerPool implements ChecksPool {
   readonly #checkMs: number;
   readonly #megabytes: number;
   readonly #file: URL;
-  readonly #idle: Worker[] = [];
+  readonly #idle: ChildProcess[] = [];
   readonly #waiting: (() => void)[] = [];
-  readonly #all = new Set<Worker>();
+  readonly #all = new Set<ChildProcess>();
   #running = 0;
   #closed = false;
 
@@ -78,7 +81,7 @@ class WorkerPool implements ChecksPool {
 
   async close(): Promise<void> {
     this.#closed = true;
-    await Promise.all([...this.#all].map((worker) => worker.terminate()));
+    await Promise.all([...this.#all].map(kill));
   }
 
   /** A check that runs over without any deliverable runs over on all: it is broken. Else the evidence is to blame. */
@@ -94,7 +97,7 @@ class WorkerPool implements ChecksPool {
 
   #run(job: CheckJob, checks: string[]): Promise<Run> {
     if (this.#closed) return Promise.reject(new Error("the pool of checks is closed"));
-    const warm = this.#idle.pop();
+    const warm = this.#warm();
     const worker = warm ?? this.#start();
     return new Promise((resolve, reject) => {
       const outcomes: CheckOutcome[] = [];
@@ -104,15 +107,14 @@ class WorkerPool implements ChecksPool {
         if (ended) return;
         ended = true;
         clearTimeout(timer);
-        worker.off("online", watch).off("message", onMessage).off("error", onError).off("exit", onExit);
+        worker.off("message", onMessage).off("error", onError).off("close", onClose);
         if (stopped === null) {
-          worker.unref();
+          hold(worker, false);
           this.#idle.push(worker);
           resolve({ outcomes, stopped });
           return;
         }
-        this.#all.delete(worker);
-        worker.terminate().then(() => {
+        kill(worker).then(() => {
           if (this.#closed) reject(new Error("the pool of checks is closed"));
           else resolve({ outcomes, stopped });
         }, reject);
@@ -123,48 +125,99 @@ class WorkerPool implements ChecksPool {
       };
       const watch = (): void => limit(this.#checkMs, `took more than ${this.#checkMs / 1000} s`);
       const onMessage = (message: unknown): void => {
+        if (message === "ready") {
+          watch();
+          return;
+        }
         const outcome = checkOutcome.safeParse(message);
         if (outcome.success) outcomes.push(outcome.data);
         if (!outcome.success) end("gave no outcome");
         else if (outcomes.length === checks.length) end(null);
         else watch();
       };
-      const onError = (error: NodeJS.ErrnoException): void => {
-        const memory = error.code === "ERR_WORKER_OUT_OF_MEMORY";
-        end(memory ? `used more than ${this.#megabytes} MB of memory` : `ended its worker: ${error.message}`);
+      // Without a process there is nothing to blame on a check.
+      const onError = (error: Error): void => {
+        if (worker.pid !== undefined || ended) return;
+        ended = true;
+        clearTimeout(timer);
+        reject(new Error(`no process for checks can be started: ${error.message}`, { cause: error }));
       };
-      const onExit = (): void => end("ended its worker");
-      worker.on("message", onMessage).on("error", onError).on("exit", onExit);
-      worker.ref();
-      // The start of a thread on a busy machine is not the check's time.
+      const onClose = (code: number | null, signal: NodeJS.Signals | null): void => {
+        const memory = signal !== null && memorySignals.includes(signal);
+        end(
+          memory
+            ? `used more than ${this.#megabytes} MB of memory`
+            : `ended its worker (${signal ?? `status ${code}`})`,
+        );
+      };
+      // `close`, not `exit`: it comes after the last message, so no check is blamed that was already decided.
+      worker.on("message", onMessage).on("error", onError).on("close", onClose);
+      hold(worker, true);
+      // The start of a process on a busy machine is not the check's time: the worker says when it is there.
       if (warm) watch();
-      else {
-        limit(startMs, `was not begun within ${startMs / 1000} s`);
-        worker.once("online", watch);
-      }
-      worker.postMessage({ job, checks } satisfies WorkerRequest);
+      else limit(startMs, `was not begun within ${startMs / 1000} s`);
+      // Where it can not be sent, the worker has ended, and `close` says so.
+      worker.send({ job, checks } satisfies WorkerRequest, () => {});
     });
   }
 
-  #start(): Worker {
-    const worker = new Worker(this.#file, {
-      workerData: { libsql: createRequire(import.meta.url).resolve("libsql"), querySeconds: this.#checkMs / 2000 },
-      resourceLimits: { maxOldGenerationSizeMb: this.#megabytes, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 },
+  /** An idle worker that still listens. */
+  #warm(): ChildProcess | undefined {
+    let worker = this.#idle.pop();
+    while (worker && !worker.connected) worker = this.#idle.pop();
+    return worker;
+  }
+
+  #start(): ChildProcess {
+    const libsql = createRequire(import.meta.url).resolve("libsql");
+    const worker = fork(fileURLToPath(this.#file), ["--serve", libsql, String(this.#checkMs / 2000)], {
+      execArgv: [`--max-old-space-size=${this.#megabytes}`],
       // No key of this process's environment stands in a worker's.
       env: {},
-      stdout: true,
-      stderr: true,
+      serialization: "advanced",
+      stdio: ["ignore", "ignore", "ignore", "ipc"],
+      // A group of its own: Ctrl-C in the terminal must not look like a check that ended its worker.
+      detached: true,
     });
     this.#all.add(worker);
     // What a run does not hear (a worker that ends while idle) must not end the process.
-    worker.on("error", () => {});
-    worker.on("exit", () => {
+    worker.on("error", () => {
+      if (worker.pid === undefined) this.#all.delete(worker);
+    });
+    worker.on("close", () => {
       this.#all.delete(worker);
       const at = this.#idle.indexOf(worker);
       if (at >= 0) this.#idle.splice(at, 1);
     });
     return worker;
   }
+}
+
+/** How V8 ends a process whose heap is full, or that asks for one object too large. */
+const memorySignals: readonly NodeJS.Signals[] = ["SIGABRT", "SIGTRAP", "SIGILL"];
+
+/** Whether this process stays for the worker's sake. */
+function hold(worker: ChildProcess, busy: boolean): void {
+  if (busy) {
+    worker.ref();
+    worker.channel?.ref();
+  } else {
+    worker.unref();
+    worker.channel?.unref();
+  }
+}
+
+/** Ends a worker, and the query it may have started; resolves when it has ended. */
+async function kill(worker: ChildProcess): Promise<void> {
+  if (worker.pid === undefined || worker.exitCode !== null || worker.signalCode !== null) return;
+  hold(worker, true);
+  const closed = new Promise<void>((resolve) => worker.once("close", () => resolve()));
+  try {
+    process.kill(-worker.pid, "SIGKILL");
+  } catch {
+    worker.kill("SIGKILL");
+  }
+  await closed;
 }
 
 /** Bundles of ours lie beside each other in dist/, chunks one folder below; sources use the same bundle. */

@@ -1,9 +1,10 @@
 /**
- * Entry of the process part that decides checks (dist/checks-worker.js), a worker thread: it takes jobs and answers with
- * one outcome after the other, so that whoever stops it knows which check it hung on.
+ * Entry of the process that decides checks (dist/checks-worker.js): it takes jobs over its channel and answers with one
+ * outcome after the other, so that whoever stops it knows which check it hung on:
+ * `checks-worker.js --serve <libsql> <seconds of a query>`.
  *
- * SQLite is native code that a thread can not stop, so a database is read by this same file as a short process of its
- * own, with a cleared environment: `checks-worker.js --query <libsql> <file>`, the query on standard input.
+ * SQLite is native code without a limit of its own on time, so a database is read by this same file as a short process,
+ * with a cleared environment: `checks-worker.js --query <libsql> <file>`, the query on standard input.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -11,20 +12,19 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parentPort, workerData } from "node:worker_threads";
+import { Worker } from "node:worker_threads";
 import type Libsql from "libsql";
 import { z } from "zod";
 import { decideCheck, type QueryDatabase, QueryError } from "./decide.ts";
-import type { CheckJob } from "./job.ts";
+import type { CheckJob, CheckOutcome } from "./job.ts";
 import { UnreadableFile } from "./read-file.ts";
 
-/** To the worker. `checks`: ids to decide, in this order. */
+/** To the worker. `checks`: ids to decide, in this order. It answers "ready" once, then each outcome. */
 export interface WorkerRequest {
   job: CheckJob;
   checks: string[];
 }
 
-const workerSettings = z.object({ libsql: z.string(), querySeconds: z.number() });
 const queryAnswer = z.discriminatedUnion("status", [
   z.object({ status: z.literal("ok"), rows: z.array(z.array(z.unknown())) }),
   z.object({ status: z.enum(["syntax", "query", "database"]), message: z.string() }),
@@ -33,14 +33,34 @@ const queryAnswer = z.discriminatedUnion("status", [
 const maxRows = 1001;
 const maxAnswerBytes = 4 * 1024 * 1024;
 
-if (parentPort) serve(parentPort, workerSettings.parse(workerData));
-else if (process.argv[2] === "--query") answerQuery(process.argv[3] as string, process.argv[4] as string);
+/** How often a worker looks whether its parent is still there, while a check runs. */
+const watchMs = 1000;
 
-function serve(port: NonNullable<typeof parentPort>, settings: z.infer<typeof workerSettings>): void {
-  const query = queryInProcess(settings.libsql, settings.querySeconds);
-  port.on("message", async ({ job, checks }: WorkerRequest) => {
-    for (const id of checks) port.postMessage(await decideCheck(job, id, query));
+const [, , mode, libsql = "", operand = ""] = process.argv;
+if (mode === "--serve") serve(queryInProcess(libsql, Number(operand)));
+else if (mode === "--query") answerQuery(libsql, operand);
+
+function serve(query: QueryDatabase): void {
+  process.on("disconnect", () => process.exit());
+  endWithParent();
+  process.on("message", async ({ job, checks }: WorkerRequest) => {
+    for (const id of checks) await send(await decideCheck(job, id, query));
   });
+  void send("ready");
+}
+
+/** Resolves when the message is on its way: the next check may end this process. */
+function send(message: CheckOutcome | "ready"): Promise<void> {
+  return new Promise((resolve) => process.send?.(message, undefined, undefined, () => resolve()));
+}
+
+/** A check that hangs hears no disconnect, so a thread watches: no worker, nor its query, outlives a killed parent. */
+function endWithParent(): void {
+  const watcher = `
+    const parent = ${process.ppid};
+    setInterval(() => { if (process.ppid !== parent) process.kill(-process.pid, "SIGKILL"); }, ${watchMs});
+  `;
+  new Worker(watcher, { eval: true, resourceLimits: { maxOldGenerationSizeMb: 16 } }).unref();
 }
 
 function queryInProcess(libsql: string, seconds: number): QueryDatabase {

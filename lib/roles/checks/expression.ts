@@ -88,9 +88,25 @@ function expressionOf(text: string): jsonata.Expression {
   if (known) return known;
   const made = jsonata(text);
   for (const [name, call] of Object.entries(expressionFunctions)) made.registerFunction(name, call);
+  made.registerFunction("pad", pad, "<s-ns?:s>");
   if (compiled.size >= 1000) compiled.clear();
   compiled.set(text, made);
   return made;
+}
+
+/** As many characters as JSONata lets a range have items. */
+const maxPadWidth = 1e7;
+
+/** JSONata's $pad with a limit on the width, which may be a number that an agent wrote. @throws RangeError */
+function pad(text: string | undefined, width: number, character?: string): string | undefined {
+  if (text === undefined) return undefined;
+  if (!(Math.abs(width) <= maxPadWidth)) throw new RangeError(`$pad to ${width} characters: at most ${maxPadWidth}`);
+  const lacking = Math.ceil(Math.abs(width)) - [...text].length;
+  if (lacking <= 0) return text;
+  const pattern = [...(character || " ")];
+  const whole = pattern.join("").repeat(Math.floor(lacking / pattern.length));
+  const padding = whole + pattern.slice(0, lacking % pattern.length).join("");
+  return width > 0 ? text + padding : padding + text;
 }
 
 /** JSONata throws objects that are no errors. */

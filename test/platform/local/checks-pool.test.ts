@@ -1,6 +1,9 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import Database from "libsql";
 import { afterAll, describe, expect, it } from "vitest";
 import { createChecksPool } from "../../../lib/platform/local/checks-pool.ts";
@@ -9,6 +12,7 @@ import type { Check } from "../../../lib/roles/checks/schema.ts";
 
 const pool = createChecksPool({ workers: 1, checkSeconds: 1, megabytes: 64 });
 afterAll(() => pool.close());
+const bundle = fileURLToPath(new URL("../../../dist/checks-worker.js", import.meta.url));
 
 const job = (checks: Record<string, Check>, files: Record<string, Uint8Array | string> = {}): CheckJob => ({
   files: Object.entries(files).map(([path, bytes]) => ({
@@ -64,12 +68,57 @@ describe("checks in a worker", () => {
     ]);
   });
 
-  it("one that eats memory is ended, not this process", async () => {
-    const hungry = expression('$exists($a) ? $count($split($pad("", 60000000 * $a, "x"), "")) > 0 : false');
-    const [outcome, after] = await pool.evaluate(job({ hungry, after: there }, { "results/a": "1" }));
-    expect(outcome).toMatchObject({ id: "hungry", status: "evidence" });
-    expect(after).toMatchObject({ id: "after", status: "decided" });
+  it.each([
+    ["nested ranges", "$exists($a) ? $count([1..10000000].[1..10000000]) > 5 : false"],
+    [
+      "one long string",
+      "($d := function($s, $n) { $n = 0 ? $s : $d($s & $s, $n - 1) }; $length($d('a', 28 * $a)) > 5)",
+    ],
+  ])("one that eats memory is ended, not this process: %s", async (_, text) => {
+    const outcomes = await pool.evaluate(job({ hungry: expression(text), after: there }, { "results/a": "1" }));
+    expect(outcomes).toMatchObject([
+      { id: "hungry", status: "evidence", note: "the check used more than 64 MB of memory" },
+      { id: "after", status: "decided", credit: 1 },
+    ]);
   });
+
+  it("one that eats memory on any evidence is broken", async () => {
+    const hungry = expression("$count([1..10000000].[1..10000000]) > 5");
+    const outcomes = await pool.evaluate(job({ hungry, after: there }, { "results/a": "1" }));
+    expect(outcomes).toMatchObject([
+      { id: "hungry", status: "broken", note: "the check used more than 64 MB of memory" },
+      { id: "after", status: "decided", credit: 1 },
+    ]);
+  });
+
+  it("an agent's number does not set how long a string becomes", async () => {
+    const long = expression("$length($pad('a', $exists($a) ? $a : 1)) > 5");
+    const [far] = await pool.evaluate(job({ long }, { "results/a": "500000000" }));
+    expect(far).toMatchObject({ status: "evidence", note: expect.stringContaining("$pad to 500000000 characters") });
+    const [near] = await pool.evaluate(job({ long }, { "results/a": "-6" }));
+    expect(near).toMatchObject({ status: "decided", credit: 1 });
+  });
+
+  it("a worker that hangs does not outlive a killed parent", async () => {
+    const redos: Check = { kind: "text_matches", file: "results/a", pattern: "^(a+)+$" };
+    const hang = { job: job({ redos }), checks: ["redos"] };
+    const script = `
+      const request = ${JSON.stringify(hang)};
+      const content = { status: "ok", bytes: Buffer.from("a".repeat(60) + "b") };
+      request.job.files = [{ path: "results/a", content }];
+      const options = { detached: true, serialization: "advanced", stdio: ["ignore", "ignore", "ignore", "ipc"] };
+      const worker = require("node:child_process").fork(${JSON.stringify(bundle)}, ["--serve", "none", "1"], options);
+      worker.once("message", () => worker.send(request, () => console.log(worker.pid)));
+    `;
+    const parent = spawn(process.execPath, ["-e", script], { stdio: ["ignore", "pipe", "inherit"] });
+    const [said] = (await once(parent.stdout, "data")) as [Buffer];
+    const commandLine = `/proc/${Number(said.toString())}/cmdline`;
+    // A process that has ended, but that nobody has waited for, has an empty one.
+    const runs = () => existsSync(commandLine) && readFileSync(commandLine, "utf8") !== "";
+    expect(runs()).toBe(true);
+    parent.kill("SIGKILL");
+    await expect.poll(runs, { timeout: 10_000 }).toBe(false);
+  }, 20_000);
 
   it("sees no environment of ours", async () => {
     const outcomes = await pool.evaluate(job({ x: expression("$exists($process) or $exists(process)") }));
