@@ -19,6 +19,25 @@ export function addUsage(a: Usage, b: Usage): Usage {
   return { input: a.input + b.input, cached: a.cached + b.cached, output: a.output + b.output, usd: a.usd + b.usd };
 }
 
+/** More than any model takes or gives in one call. A provider that tells more tells nonsense. */
+const mostTokens = { input: 10_000_000, output: 2_000_000 };
+
+/**
+ * Tokens of one call as a provider tells them (`usage` of a chat completion).
+ * @returns null when it tells none, or what cannot be: no whole numbers, less than none, more than any model has
+ */
+export function toldTokens(told: unknown): Tokens | null {
+  if (typeof told !== "object" || told === null) return null;
+  const { prompt_tokens, completion_tokens, prompt_tokens_details } = told as Record<string, unknown>;
+  const count = (value: unknown, most: number): number | null =>
+    typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= most ? value : null;
+  const input = count(prompt_tokens, mostTokens.input);
+  const output = count(completion_tokens, mostTokens.output);
+  if (input === null || output === null) return null;
+  const details = (prompt_tokens_details ?? {}) as { cached_tokens?: unknown };
+  return { input, output, cached: Math.min(input, count(details.cached_tokens, mostTokens.input) ?? 0) };
+}
+
 /** US dollars for a million tokens. Without `cached`, cached input is paid like any input. */
 export const price = z.strictObject({
   input: z.number().nonnegative(),

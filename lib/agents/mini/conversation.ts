@@ -1,9 +1,10 @@
 /** mini's loop: ask, run the tools that were called, tell the results, until the model ends with a plain message. */
 import type OpenAI from "openai";
+import { type Answer, StreamedAnswer, wholeAnswer } from "./answer.ts";
 import type { MiniJob } from "./job.ts";
 import { miniTools, systemPrompt } from "./prompt.ts";
 import { callTool, type ToolPlace } from "./tools.ts";
-import type { MiniLine, MiniToolCall } from "./transcript.ts";
+import type { MiniLine } from "./transcript.ts";
 
 type Message = OpenAI.Chat.Completions.ChatCompletionMessageParam;
 
@@ -64,8 +65,6 @@ export async function converse(conversation: Conversation): Promise<0 | 1 | 3> {
   return 3;
 }
 
-type Answer = Pick<Extract<MiniLine, { type: "assistant" }>, "content" | "tool_calls" | "finish_reason" | "usage">;
-
 function messageOf(line: MiniLine): Message[] {
   switch (line.type) {
     case "user":
@@ -115,71 +114,14 @@ async function ask({ client, job }: Conversation, messages: Message[]): Promise<
     ...(job.options.reasoningEffort === undefined ? {} : { reasoning_effort: job.options.reasoningEffort }),
   };
   if (!job.options.stream) {
-    const completion = await client.chat.completions.create(request);
-    const choice = completion.choices?.[0];
-    if (!choice?.message) throw new Error("the model's answer has no choice");
-    const calls = (choice.message.tool_calls ?? []).flatMap((call): MiniToolCall[] =>
-      call.type === "function"
-        ? [
-            {
-              id: call.id,
-              type: "function",
-              function: { name: call.function.name, arguments: call.function.arguments },
-            },
-          ]
-        : [],
-    );
-    return answerOf(choice.message.content ?? null, calls, choice.finish_reason ?? null, completion.usage);
+    return wholeAnswer(await client.chat.completions.create(request));
   }
   const stream = await client.chat.completions.create({
     ...request,
     stream: true,
     stream_options: { include_usage: true },
   });
-  let content: string | null = null;
-  let finish: string | null = null;
-  let used: OpenAI.CompletionUsage | undefined;
-  const calls: MiniToolCall[] = [];
-  for await (const chunk of stream) {
-    if (chunk.usage) used = chunk.usage;
-    const choice = chunk.choices?.[0];
-    if (!choice) continue;
-    if (choice.finish_reason) finish = choice.finish_reason;
-    if (choice.delta.content) content = (content ?? "") + choice.delta.content;
-    for (const part of choice.delta.tool_calls ?? []) {
-      calls[part.index] ??= {
-        id: part.id ?? `call-${part.index}`,
-        type: "function",
-        function: { name: "", arguments: "" },
-      };
-      const call = calls[part.index];
-      if (!call) continue;
-      call.function.name += part.function?.name ?? "";
-      call.function.arguments += part.function?.arguments ?? "";
-    }
-  }
-  if (finish === null) throw new Error("the model's answer broke off");
-  return answerOf(content, calls.filter(Boolean), finish, used);
-}
-
-function answerOf(
-  content: string | null,
-  calls: MiniToolCall[],
-  finish: string | null,
-  used: OpenAI.CompletionUsage | undefined,
-): Answer {
-  return {
-    content,
-    finish_reason: finish,
-    ...(calls.length > 0 ? { tool_calls: calls } : {}),
-    ...(used
-      ? {
-          usage: {
-            input: used.prompt_tokens ?? 0,
-            cached: used.prompt_tokens_details?.cached_tokens ?? 0,
-            output: used.completion_tokens ?? 0,
-          },
-        }
-      : {}),
-  };
+  const answer = new StreamedAnswer();
+  for await (const chunk of stream) answer.push(chunk);
+  return answer.end();
 }

@@ -3,6 +3,7 @@
  * goes on with the conversation.
  */
 import { z } from "zod";
+import { tokens } from "../../attempt/usage.ts";
 import type { TrajectoryEvent } from "../../trajectory/events.ts";
 
 const toolCall = z.object({
@@ -20,8 +21,9 @@ const miniLine = z.discriminatedUnion("type", [
     type: z.literal("assistant"),
     content: z.string().nullable(),
     tool_calls: z.array(toolCall).optional(),
-    finish_reason: z.string().nullable(),
-    usage: z.object({ input: z.number(), cached: z.number(), output: z.number() }).optional(),
+    // What a provider tells beside its answer, and tells wrong, must not make the answer unreadable.
+    finish_reason: z.string().nullable().catch(null),
+    usage: tokens.optional().catch(undefined),
   }),
   z.object({
     ...base,

@@ -25,7 +25,7 @@ export interface ModelCallRecord {
   error: string | null;
   tokens: Tokens;
   usd: number;
-  /** True where the provider told no usage and it was estimated from the text. */
+  /** True where the provider told no usage, or one that cannot be (`response` has it), and it was estimated from the text. */
   estimated: boolean;
   omitted?: true;
 }

@@ -41,6 +41,9 @@ const leastWaitMs = 500;
  */
 const silentAfterMs = 60_000;
 
+/** A bound of the gateway's own that a provider finds too large is halved down to this. */
+const leastOutput = 1024;
+
 const noTokens: Tokens = { input: 0, cached: 0, output: 0 };
 
 export async function runCall(
@@ -91,8 +94,9 @@ export async function runCall(
     return;
   }
 
-  const request = upstreamBody(body, stream, admission.maxOutput, world.outputParameter);
-  const text = JSON.stringify(request);
+  let maxOutput = admission.maxOutput;
+  let request = upstreamBody(body, stream, maxOutput, world.outputParameter);
+  let text = JSON.stringify(request);
   const waited: ModelCallRecord["waited"] = [];
   let waitedMs = 0;
   let lastByte = started;
@@ -105,7 +109,14 @@ export async function runCall(
   for (;;) {
     world.alive();
     exchange = await exchangeOnce(world, text, stream, body, response, cut, seen);
-    if (exchange.kind !== "fault" || exchange.fault.status !== "rate_limited" || exchange.partial) break;
+    if (exchange.kind !== "fault" || exchange.partial) break;
+    if (wanted === null && maxOutput !== null && maxOutput > leastOutput && refusesBound(exchange)) {
+      maxOutput = Math.max(leastOutput, Math.floor(maxOutput / 2));
+      request = upstreamBody(body, stream, maxOutput, world.outputParameter);
+      text = JSON.stringify(request);
+      continue;
+    }
+    if (exchange.fault.status !== "rate_limited") break;
     const asked = exchange.fault.retryAfterMs;
     const wait = asked === null || asked < leastWaitMs ? backOff(waited.length, world.random) : asked;
     const tooLate = world.clock.now() + wait >= world.deadline || waitedMs + wait > maxRateLimitWaitMs;
@@ -160,6 +171,14 @@ function outcome(
   }
 }
 
+/** Whether a request was refused for its bound on output: beyond the model's own, or too much for its context beside the input. */
+function refusesBound(exchange: Extract<Exchange, { kind: "fault" }>): boolean {
+  return (
+    exchange.fault.status === "bad_request" &&
+    /max_(completion_|output_|new_)?tokens|context.?(length|window)/i.test(exchange.body)
+  );
+}
+
 /** Full jitter over a doubling interval: 1, 2, 4 … 30 s. */
 function backOff(retry: number, random: Random): number {
   return Math.round(Math.min(30_000, 1000 * 2 ** retry) * (0.5 + 0.5 * random.unit()));
@@ -178,7 +197,8 @@ function upstreamBody(
 ): ChatBody {
   const request: ChatBody = { ...body };
   if (maxOutput !== null) {
-    const given = (["max_tokens", "max_completion_tokens"] as const).filter((name) => typeof body[name] === "number");
+    // One that is no number is replaced too: a lenient provider would take "100000" for more than was set aside.
+    const given = (["max_tokens", "max_completion_tokens"] as const).filter((name) => (body[name] ?? null) !== null);
     for (const name of given.length > 0 ? given : [outputParameter]) request[name] = maxOutput;
   }
   if (stream) {

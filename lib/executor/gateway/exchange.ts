@@ -4,7 +4,7 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { type ProviderFault, parseObject, providerFault, transportFault } from "../../attempt/provider-fault.ts";
-import type { Tokens } from "../../attempt/usage.ts";
+import { type Tokens, toldTokens } from "../../attempt/usage.ts";
 import type { Clock } from "../../platform/ports.ts";
 import { CompletionAssembler, EventSplitter, EventTooLong, eventData, isUsageOnly } from "./event-stream.ts";
 import { Silence } from "./silence.ts";
@@ -86,7 +86,7 @@ export async function exchangeOnce(
   } catch (error) {
     const partialText = assembler.text();
     received.text = partialText;
-    received.tokens = tokensOf(assembler.usage);
+    received.tokens = toldTokens(assembler.usage);
     received.response = received.committed ? assembler.completion() : null;
     // The answer was all there: what broke after it (a client that had enough, a late reset) changes nothing.
     if (received.committed && assembler.finished) return { kind: "completed", httpStatus: 200, ...received };
@@ -135,7 +135,7 @@ async function relayWhole(
     kind: "completed",
     httpStatus: answer.httpStatus,
     response: completion,
-    tokens: tokensOf(completion.usage),
+    tokens: toldTokens(completion.usage),
     text: textOf(completion),
   };
 }
@@ -155,7 +155,7 @@ async function relayStream(
   let ahead = "";
   const partial = () => ({
     response: assembler.completion(),
-    tokens: tokensOf(assembler.usage),
+    tokens: toldTokens(assembler.usage),
     text: assembler.text(),
   });
   const faulty = (fault: ProviderFault, text: string): Exchange => ({
@@ -214,22 +214,6 @@ async function relayStream(
     return faulty({ status: "unreadable", message: "a stream without an answer", retryAfterMs: null }, "");
   }
   return { kind: "completed", httpStatus: answer.httpStatus, ...partial() };
-}
-
-/** Tokens as a provider tells them; null when it does not, or tells nonsense. */
-export function tokensOf(usage: unknown): Tokens | null {
-  if (typeof usage !== "object" || usage === null) return null;
-  const told = usage as {
-    prompt_tokens?: unknown;
-    completion_tokens?: unknown;
-    prompt_tokens_details?: { cached_tokens?: unknown } | null;
-  };
-  const count = (value: unknown): number | null =>
-    typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : null;
-  const input = count(told.prompt_tokens);
-  const output = count(told.completion_tokens);
-  if (input === null || output === null) return null;
-  return { input, output, cached: Math.min(input, count(told.prompt_tokens_details?.cached_tokens) ?? 0) };
 }
 
 function textOf(completion: Record<string, unknown>): string {

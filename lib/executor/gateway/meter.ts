@@ -12,14 +12,14 @@ export interface Caps {
 }
 
 export type Admission =
-  /** `maxOutput`: what the call may ask for at most; null: the model's own limit is within the cap. */
+  /** `maxOutput`: what the call may ask for at most, and what is set aside for it; null: there is no cap and no wish. */
   | { kind: "admitted"; maxOutput: number | null; settle: (used: Tokens) => Usage }
   /** The cap is reached. */
   | { kind: "capped" }
   /** The calls in flight may use up what is left: ask again when one of them has ended. */
   | { kind: "wait" };
 
-/** Output that is set aside for a call which names no maximum of its own. */
+/** Output that is set aside for a call which names no maximum of its own, and to which it is then held. */
 const usualOutput = 32_768;
 /** Dollars are sums of floats. */
 const epsilon = 1e-9;
@@ -30,6 +30,7 @@ export class Meter {
   #spent: Usage = noUsage;
   #reservedUsd = 0;
   #reservedTokens = 0;
+  #inFlight = 0;
   #refused = false;
 
   constructor(caps: Caps, price: Price) {
@@ -62,12 +63,20 @@ export class Meter {
     }
     if (!this.#fits(least, this.#reservedUsd, this.#reservedTokens)) return { kind: "wait" };
 
-    const affordable = Math.max(1, Math.floor(this.#affordableOutput(input.likely) / choices));
-    const maxOutput =
-      wantedOutput !== null ? Math.min(wantedOutput, affordable) : affordable < usualOutput ? affordable : null;
-    const reserved = { input: input.likely, cached: 0, output: (maxOutput ?? usualOutput) * choices };
+    const affordable = Math.floor(this.#affordableOutput(input.likely) / choices + epsilon);
+    const capped = this.#caps.usd !== null || this.#caps.tokens !== null;
+    const wish = wantedOutput ?? (capped ? usualOutput : null);
+    // What others hold they will mostly give back: an answer that is cut for their sake would be worse than a wait.
+    if (wish !== null && affordable < wish && this.#inFlight > 0) return { kind: "wait" };
+    if (affordable < 1) {
+      this.#refused = true;
+      return { kind: "capped" };
+    }
+    const maxOutput = wish === null ? null : Math.min(wish, affordable);
+    const reserved = { input: input.likely, cached: 0, output: (maxOutput ?? 0) * choices };
     const reservedUsd = costOf(reserved, this.#price);
     const reservedTokens = reserved.input + reserved.output;
+    this.#inFlight++;
     this.#reservedUsd += reservedUsd;
     this.#reservedTokens += reservedTokens;
     return {
@@ -75,6 +84,7 @@ export class Meter {
       maxOutput,
       settle: (used) => {
         const usage: Usage = { ...used, usd: costOf(used, this.#price) };
+        this.#inFlight--;
         this.#reservedUsd -= reservedUsd;
         this.#reservedTokens -= reservedTokens;
         this.#spent = addUsage(this.#spent, usage);

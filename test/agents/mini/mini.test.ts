@@ -312,6 +312,63 @@ describe("the loop", () => {
     expect(ran.bodies[0]?.messages[2]).toEqual({ role: "assistant", content: "" });
   });
 
+  const oddUsages: [string, unknown][] = [
+    ["texts", { prompt_tokens: "100", completion_tokens: "10" }],
+    ["a fraction", { prompt_tokens: 1.5, completion_tokens: 10 }],
+    ["less than nothing", { prompt_tokens: -1, completion_tokens: 10 }],
+    ["too much", { prompt_tokens: 1, completion_tokens: 1e9 }],
+    ["odd details", { prompt_tokens: null, completion_tokens: {}, prompt_tokens_details: 7 }],
+    ["a list", []],
+    ["a text", "much"],
+  ];
+  it.each(oddUsages)("leaves out a usage of %s and keeps the answer", async (_, usage) => {
+    for (const stream of [false, true]) {
+      const whole = { ...completion("done", null), usage };
+      const ran = await run(() => (stream ? chunks(["done"], usage as object) : whole), { stream });
+      expect(ran.completion).toEqual({ complete: true, reason: "api_stop" });
+      expect(ran.lines.at(-1)).toMatchObject({ type: "assistant", content: "done" });
+      expect(ran.lines.at(-1)).not.toHaveProperty("usage");
+      await new Promise<void>((resolve) => server?.close(() => resolve()) ?? resolve());
+    }
+  });
+
+  it.each<[string, object]>([
+    ["a finish reason that is a number", { message: { content: "done" }, finish_reason: 1 }],
+    ["no finish reason", { message: { content: "done" } }],
+    ["content in parts", { message: { content: [{ type: "text", text: "do" }, 7, "ne"] }, finish_reason: "stop" }],
+    ["tool calls that are no list", { message: { content: "done", tool_calls: { a: 1 } }, finish_reason: "stop" }],
+    ["tool calls that are none", { message: { content: "done", tool_calls: [null, 1, {}] }, finish_reason: "stop" }],
+  ])("reads an answer with %s", async (_, choice) => {
+    const ran = await run(() => ({ choices: [choice], usage: usual }));
+    expect(ran.completion).toEqual({ complete: true, reason: "api_stop" });
+    expect(ran.lines.at(-1)).toMatchObject({ content: "done", finish_reason: "stop" });
+  });
+
+  it("runs a call without type and id whose arguments are no text, streamed too", async () => {
+    const call = { function: { name: "bash", arguments: { command: "echo 1 >> odd" } } };
+    const message = { role: "assistant", content: 5, tool_calls: [call] };
+    const whole = await run((_, n) => (n === 1 ? { choices: [{ message, finish_reason: {} }] } : completion("done")));
+    await new Promise<void>((resolve) => server?.close(() => resolve()) ?? resolve());
+    const pieces = [{ choices: [{ delta: message }] }, { choices: [{ finish_reason: 1 }] }, { choices: [null] }];
+    const streamed = await run((_, n) => (n === 1 ? pieces : chunks(["done"])), { stream: true });
+    for (const ran of [whole, streamed]) {
+      expect(ran.lines[1]).toMatchObject({ tool_calls: [{ id: "call-0" }], finish_reason: "tool_calls" });
+      expect(ran.completion.complete).toBe(true);
+    }
+    expect(readFileSync(join(folder, "odd"), "utf8")).toBe("1\n1\n");
+  });
+
+  it("an odd usage or finish reason in a transcript does not make its answer unreadable", () => {
+    const line = { type: "assistant", ts: 1, turn: 1, content: "done", finish_reason: "stop" };
+    for (const odd of [{ usage: { input: "1" } }, { usage: 7 }, { usage: { input: 1, cached: 0, output: -1 } }]) {
+      const events = [...mini.read("t", [JSON.stringify({ ...line, ...odd })], 0)];
+      expect(events.map(({ kind, text }) => [kind, text])).toEqual([["message", "done"]]);
+      expect(mini.completion(events, 0).complete).toBe(true);
+    }
+    const events = [...mini.read("t", [JSON.stringify({ ...line, finish_reason: 1 })], 0)];
+    expect(events).toMatchObject([{ kind: "message", role: "assistant", text: "done" }]);
+  });
+
   it("keeps a lone surrogate, NUL and 300 KB of an answer", async () => {
     const text = `\ud800\u0000${"x".repeat(300_000)}`;
     const ran = await run(() => completion(text));

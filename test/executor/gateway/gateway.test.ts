@@ -192,6 +192,40 @@ describe("a call", () => {
     expect(closed.usage.output).toBeGreaterThan(90);
   });
 
+  it.each([
+    ["texts", '{"prompt_tokens":"100","completion_tokens":"10"}'],
+    ["no finite number", '{"prompt_tokens":100,"completion_tokens":1e309}'],
+    ["a fraction", '{"prompt_tokens":100.5,"completion_tokens":10}'],
+    ["less than nothing", '{"prompt_tokens":100,"completion_tokens":-10}'],
+    ["more than any model takes", '{"prompt_tokens":10000001,"completion_tokens":10}'],
+    ["more than any model gives", '{"prompt_tokens":100,"completion_tokens":1000000000}'],
+    ["a list", "[]"],
+    ["a text", '"much"'],
+  ])("with a usage of %s is estimated and says so", async (_, usage) => {
+    const turn = openTurn();
+    provider.answer = ({ response }) => {
+      const text = JSON.stringify(completion("x".repeat(400), { odd: 1 }));
+      sendJson(response, 200, text.replace('{"odd":1}', usage));
+    };
+    await ask(hello);
+    provider.answer = ({ response }) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      for (const part of chunks(["x".repeat(400)], { odd: 1 })) {
+        response.write(event(JSON.stringify(part).replace('{"odd":1}', usage)));
+      }
+      response.end(event("[DONE]"));
+    };
+    await ask({ ...hello, stream: true });
+    const { records, usage: booked } = await close(turn);
+    expect(records).toMatchObject([
+      { status: "ok", estimated: true },
+      { status: "ok", estimated: true },
+    ]);
+    expect(booked.input).toBeLessThan(10);
+    expect(booked.output).toBeGreaterThan(190);
+    expect(booked.output).toBeLessThan(300);
+  });
+
   it("keeps lone surrogates, NUL and long texts as they are", async () => {
     const turn = openTurn();
     const odd = `\ud800\u0000${"ä".repeat(300_000)}`;
@@ -646,12 +680,62 @@ describe("the cap", () => {
     expect(provider.calls[0]?.body.max_tokens).toBeUndefined();
   });
 
-  it("leaves a smaller wish and a large budget alone", async () => {
+  it("leaves a smaller wish alone and holds a call without one to what is set aside for it", async () => {
     openTurn({ caps: { usd: 100, tokens: null } });
     await ask({ ...hello, max_tokens: 5 });
     await ask(hello);
     expect(provider.calls[0]?.body.max_tokens).toBe(5);
-    expect(provider.calls[1]?.body.max_tokens).toBeUndefined();
+    expect(provider.calls[1]?.body.max_tokens).toBe(32_768);
+  });
+
+  it("replaces a bound that is no number", async () => {
+    openTurn({ caps: { usd: 0.001, tokens: null } });
+    await ask({ ...hello, max_completion_tokens: "100000" });
+    expect(provider.calls[0]?.body.max_completion_tokens).toBe(499);
+  });
+
+  it.each([
+    ["dollars", { usd: 1, tokens: null }],
+    ["tokens", { usd: null, tokens: 250_000 }],
+  ])("of %s is not passed by many calls at once without a bound of their own", async (_, caps) => {
+    const price = { input: 1, output: 4 };
+    const model = { name: "m", provider: "p", price, api: "scripted" as const, socket: join(folder, "p"), script: "s" };
+    const turn = openTurn({ caps, model });
+    // It would answer 100 000 tokens each time, and keeps to what it is told.
+    provider.answer = ({ body, response }) => {
+      const output = Math.min(100_000, (body.max_tokens as number | undefined) ?? 100_000);
+      sendJson(response, 200, completion("x", { prompt_tokens: 1, completion_tokens: output }));
+    };
+    const answers = await Promise.all(Array.from({ length: 30 }, () => ask(hello)));
+    const closed = await close(turn);
+    expect(closed.usage.usd).toBeLessThanOrEqual(1);
+    expect(closed.usage.usd).toBeGreaterThan(0.99);
+    expect(closed.capReached).toBe(true);
+    expect(answers.filter((answer) => answer.status === 402).length).toBeGreaterThan(15);
+  });
+
+  it("ends the turn where a provider ignores the bound, and counts what it told", async () => {
+    const turn = openTurn({ caps: { usd: 0.001, tokens: null } });
+    provider.answer = ({ response }) =>
+      sendJson(response, 200, completion("x", { prompt_tokens: 1, completion_tokens: 100_000 }));
+    const answers = await Promise.all([ask(hello), ask(hello), ask(hello)]);
+    expect(answers.map((answer) => answer.status).sort()).toEqual([200, 402, 402]);
+    expect((await close(turn)).usage).toMatchObject({ output: 100_000, usd: 0.200001 });
+  });
+
+  it("is lowered for a model that gives less in one answer, unless the bound is the agent's own", async () => {
+    const turn = openTurn({ caps: { usd: 100, tokens: null } });
+    provider.answer = ({ body, response }) =>
+      (body.max_tokens as number) > 8192
+        ? sendJson(response, 400, { error: { message: "max_tokens is too large: at most 8192" } })
+        : sendJson(response, 200, completion("x"));
+    expect((await ask(hello)).status).toBe(200);
+    expect(provider.calls.map((call) => call.body.max_tokens)).toEqual([32_768, 16_384, 8192]);
+    expect((await ask({ ...hello, max_tokens: 10_000 })).status).toBe(400);
+    expect((await close(turn)).records).toMatchObject([
+      { status: "ok", request: { max_tokens: 8192 } },
+      { status: "bad_request" },
+    ]);
   });
 
   it("once reached refuses every further call with an error that is not retried", async () => {
