@@ -8,7 +8,7 @@ import { Agent, fetch as undiciFetch } from "undici";
 import { z } from "zod";
 import { type ProviderFault, providerFault, transportFault, withoutSecrets } from "../attempt/provider-fault.ts";
 import { scriptedHeaders } from "../attempt/scripted-headers.ts";
-import { costOf, estimatedTokens, type Tokens } from "../attempt/usage.ts";
+import { costOf, estimatedTokens, type Tokens, toldTokens } from "../attempt/usage.ts";
 import type { ChatMessage, ChatRequest, ChatResult, Clock, ModelChoice, ModelClient, Secrets } from "./ports.ts";
 
 /** More than any completion that we ask for; a body beyond it is no completion. */
@@ -34,13 +34,8 @@ const completion = z.object({
       }),
     )
     .min(1),
-  usage: z
-    .object({
-      prompt_tokens: z.number().int().nonnegative(),
-      completion_tokens: z.number().int().nonnegative(),
-      prompt_tokens_details: z.object({ cached_tokens: z.number().int().nonnegative().nullish() }).nullish(),
-    })
-    .nullish(),
+  /** Read by toldTokens: odd counts must not cost the answer beside them. */
+  usage: z.unknown(),
 });
 type Completion = z.infer<typeof completion>;
 
@@ -265,10 +260,8 @@ function wireMessage(message: ChatMessage): OpenAI.ChatCompletionMessageParam {
 
 /** Tokens as the provider counts them; where it counts none, a quarter of the characters, so that a call never costs nothing. */
 function tokensOf(answer: Completion, request: ChatRequest): Tokens {
-  if (answer.usage) {
-    const { prompt_tokens: input, completion_tokens: output, prompt_tokens_details: details } = answer.usage;
-    return { input, cached: Math.min(input, details?.cached_tokens ?? 0), output };
-  }
+  const told = toldTokens(answer.usage);
+  if (told !== null) return told;
   return {
     input: estimatedTokens(JSON.stringify(request.messages)),
     cached: 0,
