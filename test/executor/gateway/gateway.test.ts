@@ -293,7 +293,7 @@ describe("the gateway refuses", () => {
     const turn = openTurn();
     const answer = await ask(body, options);
     expect(answer.status).toBe(status);
-    expect(errorOf(answer).message).toBeTruthy();
+    expect(errorOf(answer).message).not.toBe("");
     expect(answer.text).not.toContain(providerKey);
     expect(provider.calls).toEqual([]);
     expect((await close(turn)).outcomes).toEqual([]);
@@ -463,7 +463,7 @@ describe("a provider that fails", () => {
     provider.answer = ({ response }) => sendJson(response, status, body);
     const answer = await ask(hello);
     expect(answer.status).toBe(passed);
-    expect(errorOf(answer).message).toBeTruthy();
+    expect(errorOf(answer).message).not.toBe("");
     const closed = await close(turn);
     expect(closed.outcomes).toMatchObject([{ status: outcome }]);
     expect(closed.usage.usd).toBe(0);

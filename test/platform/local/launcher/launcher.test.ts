@@ -222,7 +222,7 @@ describe("in this process", () => {
     const run = await client.turn({ command: [], agent });
     expect(run).toMatchObject({ out: "nothing\n", exit: { code: 0, signal: null } });
     const { entries } = await client.results();
-    expect(entries.map((entry) => entry.name)).toEqual(["results/a.txt", "transcript/null.jsonl"]);
+    expect(entries.map((entry) => entry.name)).toEqual(["transcript/null.jsonl", "results/a.txt"]);
   });
 
   it("stops an agent that is a function", async () => {
