@@ -1,23 +1,23 @@
 /** `proctor report <sweep>`: pass rates and scores by model and capability, also while the sweep runs. */
 
+import { RealClock } from "../../lib/platform/local/real-clock.ts";
 import { errorReasons } from "../../lib/results/error-reasons.ts";
 import { leaderboard } from "../../lib/results/leaderboard.ts";
 import { provenanceOf, provenanceText } from "../../lib/results/provenance.ts";
 import { reportJson } from "../../lib/results/report-json.ts";
-import type { ScoreRow } from "../../lib/results/score-row.ts";
 import { leaderboardTable } from "../../lib/results/terminal-table.ts";
 import type { CommandResult } from "../command.ts";
 import { isAlive } from "../sweeps/controller.ts";
 import { findSweep } from "../sweeps/find-sweep.ts";
+import { allRows } from "../sweeps/rows.ts";
 import { latestGeneration } from "../sweeps/stored.ts";
 
 export default async function report(args: string[], options: Record<string, unknown>): Promise<CommandResult> {
   const { runs, record } = await findSweep(String(args[0]), String(options.runs));
   try {
     const { sweep, planned } = await latestGeneration(runs.objects, record);
-    const rows: ScoreRow[] = [];
-    for await (const row of runs.scores.rows(record.sweep)) rows.push(row);
-    const running = isAlive(record.controller, Date.now());
+    const rows = await allRows(runs.scores, record.sweep);
+    const running = isAlive(record.controller, new RealClock().now());
     const board = leaderboard(planned, rows, running);
     const provenance = provenanceOf(sweep, planned, rows);
     const head = { sweep: record.sweep, generation: sweep.generation, running };

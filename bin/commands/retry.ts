@@ -9,12 +9,14 @@ import { remaining } from "../../lib/sweep/resume.ts";
 import { nearest } from "../../lib/tasks/problem.ts";
 import { CommandError, type CommandResult } from "../command.ts";
 import { sweepSockets } from "../engine/sockets.ts";
+import { refuseSecondController } from "../sweeps/controller.ts";
 import { findSweep } from "../sweeps/find-sweep.ts";
-import { allRows, refuseSecondController, runGeneration } from "../sweeps/generation.ts";
+import { runGeneration } from "../sweeps/generation.ts";
 import { chooseLauncher } from "../sweeps/local-launcher.ts";
 import { localPorts } from "../sweeps/local-ports.ts";
 import { outcomeCode, outcomeOf, outcomeText } from "../sweeps/outcome.ts";
 import { refuseWhatFails } from "../sweeps/refusals.ts";
+import { allRows } from "../sweeps/rows.ts";
 import { latestGeneration } from "../sweeps/stored.ts";
 import { tell } from "../terminal-text.ts";
 

@@ -2,10 +2,11 @@
 
 import { errorStatus } from "../../lib/attempt/vocabulary.ts";
 import { RealClock } from "../../lib/platform/local/real-clock.ts";
+import { type Leaderboard, leaderboard } from "../../lib/results/leaderboard.ts";
 import type { CommandResult } from "../command.ts";
 import { isAlive } from "../sweeps/controller.ts";
 import { findSweep, openExistingRuns } from "../sweeps/find-sweep.ts";
-import { allRows, countStatuses } from "../sweeps/generation.ts";
+import { allRows } from "../sweeps/rows.ts";
 import { latestGeneration } from "../sweeps/stored.ts";
 
 export default async function status(args: string[], options: Record<string, unknown>): Promise<CommandResult> {
@@ -18,7 +19,7 @@ export default async function status(args: string[], options: Record<string, unk
     const starting = controller !== null && record.generation === 1 && rows.length === 0;
     const planned = starting ? [] : (await latestGeneration(runs.objects, record)).planned;
     const running = rows.filter((row) => row.status === "running" && row.generation === record.generation).length;
-    const statuses = starting ? { pending: record.planned } : countStatuses(planned, rows, controller !== null);
+    const statuses = starting ? { pending: record.planned } : leaderboard(planned, rows, controller !== null).statuses;
     const result = {
       sweep: record.sweep,
       generation: record.generation,
@@ -48,7 +49,7 @@ export default async function status(args: string[], options: Record<string, unk
   }
 }
 
-function doneText(statuses: ReturnType<typeof countStatuses>): string {
+function doneText(statuses: Leaderboard["statuses"]): string {
   const left = errorStatus.options.reduce((sum, status) => sum + (statuses[status] ?? 0), 0);
   return left === 0 ? "done" : `no process runs it; ${left} without a valid result`;
 }

@@ -1,7 +1,9 @@
 /** Which process runs a sweep, and whether it still does. */
+
 import { hostname } from "node:os";
 import { processAlive } from "../../lib/platform/local/process-alive.ts";
 import type { SweepRecord } from "../../lib/platform/ports.ts";
+import { CommandError } from "../command.ts";
 
 /** A controller tells of itself every second; after this silence another may take its place. */
 const silenceMs = 60_000;
@@ -23,4 +25,16 @@ export function isAlive(controller: SweepRecord["controller"], now: number): boo
   // Started again in its container, a process may have the number that its killed predecessor had.
   if (controller.pid === process.pid) return Date.parse(controller.startedAt) >= now - process.uptime() * 1000;
   return processAlive(controller.pid);
+}
+
+/** @throws CommandError while another process runs the sweep */
+export function refuseSecondController(record: SweepRecord | null, now: number): void {
+  if (record?.controller && isAlive(record.controller, now)) {
+    const { pid, host } = record.controller;
+    throw new CommandError(
+      2,
+      `the sweep ${record.sweep} is being run by process ${pid} on ${host}; ` +
+        `\`proctor status ${record.sweep}\` shows it, \`proctor abort ${record.sweep}\` stops it`,
+    );
+  }
 }

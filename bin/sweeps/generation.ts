@@ -6,8 +6,7 @@ import type { ReportStatus } from "../../lib/attempt/vocabulary.ts";
 import { manifestKey } from "../../lib/firewall/keys.ts";
 import type { HistoryEvent } from "../../lib/platform/local/interpreter/interpreter.ts";
 import type { Runs } from "../../lib/platform/local/open-runs.ts";
-import type { Clock, Random, ScoreTable, Secrets, SweepRecord } from "../../lib/platform/ports.ts";
-import { type Leaderboard, leaderboard } from "../../lib/results/leaderboard.ts";
+import type { Clock, Random, Secrets } from "../../lib/platform/ports.ts";
 import type { ScoreRow } from "../../lib/results/score-row.ts";
 import type { ManifestLine } from "../../lib/sweep/manifest-line.ts";
 import { type Remaining, remaining, standingRow } from "../../lib/sweep/resume.ts";
@@ -15,11 +14,12 @@ import { CommandError } from "../command.ts";
 import { Engine } from "../engine/engine.ts";
 import type { SweepSockets } from "../engine/sockets.ts";
 import { closeAbandoned } from "./abandoned.ts";
-import { isAlive, ownController } from "./controller.ts";
+import { ownController, refuseSecondController } from "./controller.ts";
 import { type Interrupts, interruptible } from "./interrupts.ts";
 import { judgeAgain } from "./judge-again.ts";
 import type { ChosenLauncher } from "./local-launcher.ts";
 import { type Progress, plainProgress } from "./progress.ts";
+import { allRows } from "./rows.ts";
 import { lastStoredGeneration, storePlan, storeShards } from "./stored.ts";
 
 export interface GenerationRequest {
@@ -177,36 +177,9 @@ const laneInput = (
   concurrency,
 });
 
-/** @throws CommandError while another process runs the sweep */
-export function refuseSecondController(record: SweepRecord | null, now: number): void {
-  if (record?.controller && isAlive(record.controller, now)) {
-    const { pid, host } = record.controller;
-    throw new CommandError(
-      2,
-      `the sweep ${record.sweep} is being run by process ${pid} on ${host}; ` +
-        `\`proctor status ${record.sweep}\` shows it, \`proctor abort ${record.sweep}\` stops it`,
-    );
-  }
-}
-
 async function reportEnd(request: GenerationRequest, line: ManifestLine, progress: Progress): Promise<void> {
   const tries = await request.runs.scores.tries(line.sweep, line.attempt);
   const row = standingRow(tries);
   // A try that is still open belongs to the process that has taken the sweep over: it will say what becomes of it.
   if (row?.status !== "running") progress.ended(row);
-}
-
-export async function allRows(scores: Pick<ScoreTable, "rows">, sweep: string): Promise<ScoreRow[]> {
-  const rows: ScoreRow[] = [];
-  for await (const row of scores.rows(sweep)) rows.push(row);
-  return rows;
-}
-
-/** Statuses of every planned attempt, as a report counts them. */
-export function countStatuses(
-  planned: readonly ManifestLine[],
-  rows: readonly ScoreRow[],
-  running: boolean,
-): Leaderboard["statuses"] {
-  return leaderboard(planned, rows, running).statuses;
 }

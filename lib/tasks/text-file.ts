@@ -3,7 +3,7 @@ import { readFileSync, statSync } from "node:fs";
 import type { Problem } from "./problem.ts";
 
 /** Bytes of one file. The largest public task file has 10 KB. */
-export const maxTextBytes = 1_048_576;
+const maxTextBytes = 1_048_576;
 
 /** @param expected what the file should be, for the message */
 export function readTextFile(file: string, expected: string): string | Problem {

@@ -64,7 +64,7 @@ export interface ClosedTurn {
 /** Larger requests are refused. */
 export const maxRequestBytes = 64 * 1024 ** 2;
 /** Calls in flight at once. */
-export const maxConcurrentCalls = 32;
+const maxConcurrentCalls = 32;
 /** Bytes of the requests of all calls in flight; each is held several times over while it is passed on and recorded. */
 const maxHeldBytes = 2 * maxRequestBytes;
 /** Connections at once: each call has one, and some rest. */

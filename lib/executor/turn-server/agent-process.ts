@@ -72,7 +72,7 @@ function exitOf(child: ChildProcess): Promise<AgentExit> {
 }
 
 /** Signals a process group; one that is gone is no error. macOS says EPERM of one that has only zombies left. */
-export function signalGroup(pid: number, signal: NodeJS.Signals): void {
+function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch (error) {
